@@ -1,0 +1,1 @@
+"""vitpos: what does a position embedding buy a Vision Transformer?"""

@@ -1,0 +1,1 @@
+"""Data sets: in-memory sets, image folders, synthetic tasks."""

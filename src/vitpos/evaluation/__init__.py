@@ -1,0 +1,1 @@
+"""What a trained network can do: other sizes, few-shot, diagnostics."""

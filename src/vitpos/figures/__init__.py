@@ -1,0 +1,1 @@
+"""Tensors to matplotlib figures; knows nothing of training or W&B."""

@@ -1,0 +1,1 @@
+"""The Vision Transformer: the only caller of the position hooks."""
