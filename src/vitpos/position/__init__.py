@@ -1,5 +1,5 @@
 """Position modules: one final class per file, all behind the contract in `base`."""
 
-from vitpos.position.base import Additive, Geometry, Position, Transfer
+from vitpos.position.base import Geometry, Position, Transfer
 
-__all__ = ["Additive", "Geometry", "Position", "Transfer"]
+__all__ = ["Geometry", "Position", "Transfer"]

@@ -1,0 +1,107 @@
+"""One pre-norm transformer layer whose attention asks the position module for rotation and bias.
+
+Letters: B batch, T tokens, D width, K heads, E = D / K head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from timm.layers import DropPath, LayerScale, Mlp
+from torch import Tensor, nn
+
+from vitpos.position import Position
+
+NORM_EPS = 1e-6  # the value of every ViT release; PyTorch's default differs
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention: softmax(t (q k' / sqrt(E) + bias)) v, with one path for all position modules.
+
+    Args:
+        dim: token width D.
+        heads: number of heads K; must divide D.
+        qkv_bias: whether the projection to q, k and v has a bias.
+    """
+
+    def __init__(self, dim: int, heads: int, qkv_bias: bool = True) -> None:
+        super().__init__()
+        self.heads, self.scale = heads, (dim // heads) ** -0.5
+        self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
+        self.proj = nn.Linear(dim, dim)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q, k, v of the tokens (B, T, D), each (B, K, T, E)."""
+        batch, tokens, _ = x.shape
+        qkv = self.qkv(x).view(batch, tokens, 3, self.heads, -1)  # B T 3 K E
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # B K T E each
+        return q, k, v
+
+    def forward(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
+        """Mix the tokens (B, T, D)."""
+        q, k, v = self.project(x)
+        bias = self._bias(position, q, k, layer, temperature)
+        q, k = position.rotate(q, k, layer)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=self.scale * temperature)
+        out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))  # B T D
+        return out
+
+    def weights(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
+        """Return the attention weights (B, K, T, T) of the tokens (B, T, D), computed without a fused kernel."""
+        q, k, _ = self.project(x)
+        bias = self._bias(position, q, k, layer, temperature)
+        q, k = position.rotate(q, k, layer)
+        logits = (q @ k.transpose(-2, -1)) * (self.scale * temperature)  # B K T T
+        return (logits if bias is None else logits + bias).softmax(-1)
+
+    @staticmethod
+    def _bias(position: Position, q: Tensor, k: Tensor, layer: int, temperature: float) -> Tensor | None:
+        """Return the bias in the dtype of the queries, which fused kernels insist on."""
+        bias = position.bias(q, k, layer)
+        if bias is None:
+            return None
+        return (bias if temperature == 1.0 else bias * temperature).to(q.dtype)
+
+
+class Block(nn.Module):
+    """x + s1 Attention(norm1 x), then x + s2 MLP(norm2 x), with stochastic depth and optional LayerScale s.
+
+    Args:
+        dim: token width D.
+        drop_path: probability of dropping each branch per sample.
+        heads: number of heads K.
+        mlp_ratio: hidden width of the MLP over D.
+        layer_scale: initial LayerScale gain; 0 builds none.
+        qkv_bias: whether the projection to q, k and v has a bias.
+        mlp: feed-forward network, called as `mlp(in_features=, hidden_features=)`.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        drop_path: float,
+        heads: int,
+        mlp_ratio: float = 4.0,
+        layer_scale: float = 0.0,
+        qkv_bias: bool = True,
+        mlp: Callable[..., nn.Module] = Mlp,
+    ) -> None:
+        super().__init__()
+
+        def scale() -> nn.Module:
+            return LayerScale(dim, init_values=layer_scale) if layer_scale else nn.Identity()
+
+        self.norm1 = nn.LayerNorm(dim, eps=NORM_EPS)
+        self.attn = Attention(dim, heads, qkv_bias)
+        self.ls1 = scale()
+        self.norm2 = nn.LayerNorm(dim, eps=NORM_EPS)
+        self.mlp = mlp(in_features=dim, hidden_features=int(dim * mlp_ratio))
+        self.ls2 = scale()
+        self.drop_path = DropPath(drop_path) if drop_path else nn.Identity()
+
+    def forward(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
+        """Transform the tokens (B, T, D)."""
+        x = x + self.drop_path(self.ls1(self.attn(self.norm1(x), position, layer, temperature)))
+        x = x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))
+        return x
