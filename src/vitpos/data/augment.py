@@ -1,0 +1,71 @@
+"""Augmentation of a whole batch at once, each image with its own draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vitpos.data.sampler import EpochSampler
+from vitpos.data.streams import CROP, FLIP, torch_stream
+
+
+class Draws(NamedTuple):
+    """Random numbers of one epoch (steps, b) or, indexed by step, of one batch (b,)."""
+
+    top: Tensor
+    left: Tensor
+    flip: Tensor
+
+    def at(self, step: int) -> Draws:
+        """Return one batch's numbers."""
+        return Draws(*(each[step] for each in self))
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Settings of the augmentation of in-memory images; all zero or false means none.
+
+    Attributes:
+        padding: pixels (at the native size) by which an image may shift, vertically and horizontally; what comes in
+            from outside is zero.
+        flip: mirror half of the images left to right. Wrong where left and right mean something, as for digits.
+        mixup: alpha of the Beta distribution of mixup's weight; 0 is off.
+        cutmix: the same for cutmix; if both are on, each batch uses one of the two with equal chance.
+    """
+
+    padding: int = 0
+    flip: bool = False
+    mixup: float = 0.0
+    cutmix: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that have no meaning."""
+        for name in ("padding", "mixup", "cutmix"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"data.augment.{name}={getattr(self, name)}: must be zero or more")
+
+    def draw(self, sampler: EpochSampler) -> Draws:
+        """Draw an epoch's numbers for all ranks and keep this rank's, each kind from its own stream."""
+        shape = (sampler.steps, sampler.batch_size)
+        crop = torch_stream(sampler.seed, CROP, sampler.epoch)
+        corners = torch.randint(0, 2 * self.padding + 1, (*shape, 2), generator=crop)
+        flip = torch.randint(0, 2, shape, generator=torch_stream(sampler.seed, FLIP, sampler.epoch)).bool()
+        top, left = sampler.local(corners).unbind(-1)
+        return Draws(top, left, sampler.local(flip))
+
+    def apply(self, images: Tensor, draws: Draws) -> Tensor:
+        """Shift and mirror images (b, C, h, w) by one batch's draws; any dtype, same shape."""
+        if self.padding:
+            height, width = images.shape[-2:]
+            padded = F.pad(images, (self.padding,) * 4)
+            # All crops of all images as a view without memory, of which one per image is copied.
+            crops = padded.unfold(2, height, 1).unfold(3, width, 1)  # (b, C, 2p+1, 2p+1, h, w)
+            each = torch.arange(len(images), device=images.device)
+            images = crops[each, :, draws.top, draws.left]  # (b, C, h, w)
+        if self.flip:
+            images = torch.where(draws.flip[:, None, None, None], images.flip(-1), images)
+        return images
