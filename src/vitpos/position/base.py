@@ -6,15 +6,39 @@ D width, K heads, E = D / K head width, L layers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from itertools import chain
+from typing import Literal, Self, get_args
 
+import torch
 from torch import Tensor, nn
 
 Grid = tuple[int, int]
 TableResampling = Literal["bicubic_antialias", "bicubic", "bilinear", "linear_corners"]
 Coordinates = Literal["extrapolate", "rescale", "ntk"]
 Temperature = Literal["off", "log_tokens"]
+Injection = Literal["stem", "every", "shared"]
+
+
+def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value outside `choices`, naming the setting.
+
+    Raises:
+        ValueError: `value` is not one of `choices`.
+    """
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: choose one of {', '.join(choices)}")
+
+
+def require(met: bool, rule: str) -> None:
+    """Refuse a setting; `rule` names the setting, the value and what is allowed.
+
+    Raises:
+        ValueError: `met` is false.
+    """
+    if not met:
+        raise ValueError(rule)
 
 
 @dataclass(frozen=True)
@@ -82,30 +106,25 @@ class Transfer:
 
     def __post_init__(self) -> None:
         """Refuse unknown protocols."""
-        for name, options in (
-            ("table", ("bicubic_antialias", "bicubic", "bilinear", "linear_corners")),
-            ("coordinates", ("extrapolate", "rescale", "ntk")),
-            ("temperature", ("off", "log_tokens")),
-        ):
-            value = getattr(self, name)
-            if value not in options:
-                raise ValueError(f"transfer.{name}={value!r}: choose one of {', '.join(options)}")
+        for name, options in (("table", TableResampling), ("coordinates", Coordinates), ("temperature", Temperature)):
+            require_choice(f"transfer.{name}", getattr(self, name), get_args(options))
 
 
 class Position(nn.Module):
     """Abstract position module: five hooks, each an identity until a method overrides it.
 
     A network owns exactly one instance and builds it last, so that the backbone's initial weights do not depend on it.
+    A subclass ends its constructor with `self.resize(geometry.grid, Transfer())` if it derives tables.
 
-    Class attributes:
+    Attributes:
         label: name in tables and figures.
         family: none, additive, rotary, bias, convolutional or combined.
         honours: the factors of `Transfer` this module reacts to, out of "table" and "coordinates".
     """
 
-    label: ClassVar[str]
-    family: ClassVar[str]
-    honours: ClassVar[frozenset[str]] = frozenset()
+    label: str
+    family: str
+    honours: frozenset[str] = frozenset()
 
     def __init__(self, geometry: Geometry) -> None:
         super().__init__()
@@ -143,3 +162,70 @@ class Position(nn.Module):
         if min(grid) < 1:
             raise ValueError(f"grid={grid}: must have at least one row and one column")
         self.grid, self.transfer = (int(grid[0]), int(grid[1])), transfer
+        self._rebuild()
+
+    def derive(self) -> Mapping[str, Tensor | None]:
+        """Compute, on the CPU and in float32, the tables that follow from the settings, `grid` and `transfer`.
+
+        They become non-persistent buffers of these names: no checkpoint holds them, a move or a cast keeps them exact.
+        """
+        return {}
+
+    def _rebuild(self) -> None:
+        here = next(chain(self.parameters(), self.buffers()), None)
+        device = torch.get_default_device() if here is None else here.device
+        with torch.inference_mode(False):  # a size announced during inference must not spoil later training
+            for name, table in self.derive().items():
+                self.register_buffer(name, None if table is None else table.to(device), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or cast, then derive again: `.bfloat16()` may round a finished result, never a phase."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._rebuild()
+        return self
+
+
+class Additive(Position):
+    """Abstract module that adds a code to the tokens: at the stem, or at the input of every layer.
+
+    A subclass implements `code`; `copies` says how many separately learned tables it needs.
+
+    Args:
+        geometry: the network served.
+        inject: `stem` adds once; `every` adds one separate table per layer at that layer's input; `shared` adds the
+            same table at every layer's input.
+
+    Raises:
+        ValueError: an unknown `inject`.
+    """
+
+    family = "additive"
+
+    def __init__(self, geometry: Geometry, inject: Injection) -> None:
+        super().__init__(geometry)
+        require_choice("inject", inject, get_args(Injection))
+        self.inject = inject
+
+    @property
+    def injection(self) -> str:
+        """The value of `inject`."""
+        return self.inject
+
+    @property
+    def copies(self) -> int:
+        """Separately learned tables: L for `every`, otherwise 1."""
+        return self.geometry.depth if self.inject == "every" else 1
+
+    def code(self, copy: int) -> Tensor:
+        """Return the code of all tokens (T, D) from table number `copy`, at the current grid."""
+        raise NotImplementedError
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Add the code at the stem."""
+        return x + self.code(0).to(x.dtype) if self.inject == "stem" else x
+
+    def before_layer(self, x: Tensor, layer: int) -> Tensor:
+        """Add the layer's own or the shared code."""
+        if self.inject == "stem":
+            return x
+        return x + self.code(layer if self.inject == "every" else 0).to(x.dtype)

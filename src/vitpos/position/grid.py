@@ -1,0 +1,135 @@
+"""Pure maths of grids of patches: coordinates, frequencies, resampling matrices, relative index maps.
+
+Tensors in, tensors out, on the CPU; float64 inside, so that a module rounds once. Letters as in `base.py`; `trained` is
+the extent of an axis at training size, `size` its extent now.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vitpos.position.base import Coordinates, Grid, TableResampling
+
+_CPU = torch.device("cpu")
+
+
+def axis_coordinates(size: int, trained: int, coordinates: Coordinates) -> Tensor:
+    """Coordinates of the patches along one axis, in units of the trained patch spacing.
+
+    `extrapolate` and `ntk` count 0 .. size-1. `rescale` maps patch centres onto the trained extent,
+    (i + 1/2) trained / size - 1/2, so both ends of the image keep their place; it is the identity at the trained size.
+
+    Returns:
+        float64, shape (size,).
+    """
+    index = torch.arange(size, dtype=torch.float64, device=_CPU)
+    return (index + 0.5) * (trained / size) - 0.5 if coordinates == "rescale" else index
+
+
+def normalised_coordinates(size: int, extent: float | None = None) -> Tensor:
+    """Patch centres mapped to [-1, 1]: 2 (i + 1/2) / extent - 1, `extent` being the axis' own size unless given.
+
+    Returns:
+        float64, shape (size,).
+    """
+    index = torch.arange(size, dtype=torch.float64, device=_CPU)
+    return 2 * (index + 0.5) / (extent or size) - 1
+
+
+def spread(rows: Tensor, columns: Tensor) -> Tensor:
+    """Combine coordinates of rows (H,) and columns (W,) to (y, x) pairs of patches in raster order.
+
+    Returns:
+        shape (N, 2).
+    """
+    y, x = torch.meshgrid(rows, columns, indexing="ij")  # H W
+    return torch.stack((y, x), dim=-1).flatten(0, 1)
+
+
+def frequency_ladder(count: int, theta: float, endpoint: bool = False) -> Tensor:
+    """Geometric frequencies theta^(-k / count), k = 0 .. count-1; with `endpoint` theta^(-k / (count - 1)).
+
+    Returns:
+        float64, shape (count,).
+    """
+    steps = torch.arange(count, dtype=torch.float64, device=_CPU)
+    return theta ** (-steps / max(count - 1 if endpoint else count, 1))
+
+
+def ntk_factors(count: int, size: int, trained: int, coordinates: Coordinates) -> Tensor:
+    """Factors on a ladder of frequencies: ones, unless the protocol is `ntk`.
+
+    theta' = theta s^(d / (d - 2)) for d = 2 count channels and the stretch s = size / trained means that frequency k is
+    multiplied by s^(-k / (count - 1)): the fastest stays, the slowest is interpolated. This form needs no theta, so it
+    serves learned frequencies too.
+
+    Returns:
+        float64, shape (count,).
+    """
+    if coordinates != "ntk" or count < 2:
+        return torch.ones(count, dtype=torch.float64, device=_CPU)
+    steps = torch.arange(count, dtype=torch.float64, device=_CPU)
+    return (size / trained) ** (-steps / (count - 1))
+
+
+def resampling_matrix(size: int, trained: int, operator: TableResampling) -> Tensor | None:
+    """Return the matrix that resamples an axis of a learned table, by applying the operator to an identity.
+
+    All four operators are linear and separable, so a table (H, W, D) at another size is rows @ table @ columns^T:
+    exact, differentiable and deterministic on every device.
+
+    Returns:
+        float32, shape (size, trained), or None where nothing changes.
+    """
+    if size == trained:
+        return None
+    identity = torch.eye(trained, dtype=torch.float32, device=_CPU)[None, :, :, None]  # 1 channels trained 1
+    mode, corners, antialias = {
+        "bicubic_antialias": ("bicubic", False, True),
+        "bicubic": ("bicubic", False, False),
+        "bilinear": ("bilinear", False, False),
+        "linear_corners": ("bilinear", True, False),
+    }[operator]
+    weights = F.interpolate(identity, size=(size, 1), mode=mode, align_corners=corners, antialias=antialias)
+    return weights[0, :, :, 0].T.contiguous()
+
+
+def resample(table: Tensor, rows: Tensor | None, columns: Tensor | None = None) -> Tensor:
+    """Resample a table (H, W, D) by matrices for rows (H', H) and columns (W', W); None leaves an axis alone.
+
+    The products run in float32 whatever the autocast state; with nothing to do the table itself is returned.
+
+    Returns:
+        shape (H', W', D), float32 if anything was resampled.
+    """
+    if rows is None and columns is None:
+        return table
+    with torch.autocast(table.device.type, enabled=False):
+        table = table.float()
+        if rows is not None:
+            table = (rows.float() @ table.flatten(1)).reshape(len(rows), *table.shape[1:])  # H' W D
+        if columns is not None:
+            table = columns.float() @ table  # H' W' D
+    return table
+
+
+def relative_index(grid: Grid) -> Tensor:
+    """Row of every (query, key) pair in a flattened table of offsets (2H-1, 2W-1), offset = query - key.
+
+    Returns:
+        int64, shape (N, N), values (dy + H - 1) (2W - 1) + dx + W - 1.
+    """
+    height, width = grid
+    y = torch.arange(height, device=_CPU).repeat_interleave(width)  # N
+    x = torch.arange(width, device=_CPU).repeat(height)  # N
+    dy, dx = y[:, None] - y[None, :], x[:, None] - x[None, :]  # N N
+    return (dy + height - 1) * (2 * width - 1) + dx + width - 1
+
+
+def pad_prefix(table: Tensor, prefix: int, dims: int = 1) -> Tensor:
+    """Put `prefix` rows of zeros in front of the patches in (..., N, D) or, with dims=2, on both axes of (..., N, N)."""
+    if prefix == 0:
+        return table
+    return F.pad(table, (prefix, 0, prefix, 0) if dims == 2 else (0, 0, prefix, 0))
