@@ -1,0 +1,71 @@
+"""The look that all figures share: sizes, colour-blind-safe colours, captions. Needs matplotlib and NumPy only.
+
+Figures are built from `matplotlib.figure.Figure` without pyplot, so nothing global is left open and no display is
+needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.figure import Figure
+
+SEQUENTIAL = "viridis"  # luminance rises monotonically: readable in grey print and with colour-vision deficiency
+DIVERGING = "RdBu_r"  # signed quantities about zero; red against blue, never red against green
+UNDEFINED = "0.6"  # grey of values that do not exist, such as the cosine of a zero vector
+
+# Okabe and Ito (2008): eight colours told apart under every common colour-vision deficiency.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
+
+STYLE: dict[Any, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "figure.titlesize": 9.5,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.1,
+    "image.interpolation": "nearest",
+    "axes.prop_cycle": cycler(color=list(PALETTE)),
+}
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Run a drawing function under `STYLE`, leaving the caller's matplotlib settings as they were."""
+
+    @functools.wraps(draw)
+    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with mpl.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
+def new_figure(width: float, height: float, title: str = "", caption: str = "") -> Figure:
+    """Return an empty figure.
+
+    Args:
+        width: inches, caption included.
+        height: inches without the caption, which adds its own lines.
+        title: one short line on top.
+        caption: what a reader must know to judge the picture; wrapped below it.
+    """
+    lines = textwrap.wrap(caption, int(width * 18))
+    figure = Figure(figsize=(width, height + 0.14 * len(lines)), layout="constrained")
+    if title:
+        figure.suptitle("\n".join(textwrap.wrap(title, int(width * 14))))
+    if lines:
+        figure.supxlabel("\n".join(lines), fontsize=7.0, x=0.02, ha="left", linespacing=1.25)
+    return figure
