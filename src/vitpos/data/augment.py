@@ -58,14 +58,28 @@ class Augment:
         return Draws(top, left, sampler.local(flip))
 
     def apply(self, images: Tensor, draws: Draws) -> Tensor:
-        """Shift and mirror images (b, C, h, w) by one batch's draws; any dtype, same shape."""
-        if self.padding:
-            height, width = images.shape[-2:]
-            padded = F.pad(images, (self.padding,) * 4)
-            # All crops of all images as a view without memory, of which one per image is copied.
-            crops = padded.unfold(2, height, 1).unfold(3, width, 1)  # (b, C, 2p+1, 2p+1, h, w)
-            each = torch.arange(len(images), device=images.device)
-            images = crops[each, :, draws.top, draws.left]  # (b, C, h, w)
+        """Mirror and shift images (b, C, h, w) by one batch's draws; any dtype, same shape."""
         if self.flip:
-            images = torch.where(draws.flip[:, None, None, None], images.flip(-1), images)
-        return images
+            both = torch.cat((images, images.flip(-1)))  # (2b, C, h, w)
+            each = torch.arange(len(images), device=images.device)
+            images = both.index_select(0, each + draws.flip * len(images))
+        return shift(images, draws.top, draws.left, self.padding) if self.padding else images
+
+
+def shift(images: Tensor, top: Tensor, left: Tensor, padding: int) -> Tensor:
+    """Cut from each zero-padded image a window of the image's size.
+
+    Args:
+        images: (b, C, h, w).
+        top: first row of each window in the padded image, (b,), 0 .. 2 * padding.
+        left: first column, alike.
+        padding: pixels added on each side.
+    """
+    batch, channels, height, width = images.shape
+    padded = F.pad(images, (padding,) * 4)  # (b, C, h+2p, w+2p)
+    rows, columns = padded.shape[-2:]
+    # Each row of a window is one run of `width` elements in memory: select runs by where they start.
+    planes = torch.arange(batch * channels, device=images.device).view(batch, channels, 1) * rows
+    lines = planes + top[:, None, None] + torch.arange(height, device=images.device)  # (b, C, h)
+    starts = lines * columns + left[:, None, None]
+    return padded.view(-1).unfold(0, width, 1).index_select(0, starts.view(-1)).view(images.shape)

@@ -91,8 +91,8 @@ class TrainLoader:
             yield self._batch(index[step], draws.at(step), epoch, step)
 
     def _batch(self, index: Tensor, draws: Draws, epoch: int, step: int) -> Batch:
-        images = self.preprocess(self.augment.apply(self.pixels[index], draws))
-        labels = self.labels[index]
+        images = self.preprocess(self.augment.apply(self.pixels.index_select(0, index), draws))
+        labels = self.labels.index_select(0, index)
         if self.mix is not None:
             images, labels = self.mix(images, labels, epoch, step)
         return images, labels, index
@@ -131,4 +131,5 @@ class EvalLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         for index in torch.split(self.chosen, self.batch_size):
-            yield self.preprocess(self.pixels[index]), self.labels[index], index
+            images = self.pixels.index_select(0, index)
+            yield self.preprocess(images), self.labels.index_select(0, index), index

@@ -65,7 +65,7 @@ class Split:
         count = round(self.val_fraction * len(labels))
         if count == 0:
             raise ValueError(
-                f"data.split.val_fraction={self.val_fraction} of {len(labels)} training images leaves none to validate on"
+                f"data.split.val_fraction={self.val_fraction} of {len(labels)} images leaves none to validate on"
             )
         val = stratified(labels, count, numpy_stream(self.seed, SPLIT))
         train = np.setdiff1d(np.arange(len(labels)), val, assume_unique=True)
