@@ -61,6 +61,8 @@ def evaluate_transfer(
     """
     wanted = sizes(settings, model.patch_size)
     ways = protocols(settings, model.position.honours)
+    if not wanted:
+        return []
     home, home_transfer = model.image_size, model.position.transfer
     if trained_top1 is None:
         trained_top1 = predict(model, data.eval_dataloader("test"), device, precision).top1
@@ -69,7 +71,8 @@ def evaluate_transfer(
         for size in wanted:
             runs = [_Run(way, torch.device(device)) for way in ways]
             found = _evaluate_size(model, data, size, runs, precision)
-            log.info("%s", "; ".join(_describe(row) for row in found))
+            for row in found:
+                log.info("%s", describe(row))
             rows += found
     finally:
         model.resize(home, home_transfer)
@@ -162,8 +165,9 @@ def _worst(status: str, device: torch.device) -> str:
     return _SEVERITY[int(place.item())]
 
 
-def _describe(row: Mapping[str, Any]) -> str:
+def describe(row: Mapping[str, Any]) -> str:
     """Return a row as a person reads it."""
     way = " ".join(str(row[factor]) for factor in ("table", "coordinates", "temperature"))
-    outcome = f"top1 {row['top1']:.4f}" if row["status"] == OK else row["status"]
-    return f"{row['height']}x{row['width']} px, {way}: {outcome}"
+    cost = f", {row['images_per_second']:.0f} images/s" if row["images_per_second"] else ""
+    outcome = f"top-1 {row['top1']:.2%}" if row["status"] == OK else row["status"]
+    return f"{row['height']}x{row['width']} px, {way}: {outcome}{cost}"
