@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from vitpos.evaluation.similarity import MEANING, Kind, PositionMap, position_maps
+from vitpos.evaluation.similarity import EXPLANATION, MEANING, Kind, PositionMap, position_maps
 from vitpos.figures.save import save
 from vitpos.figures.tiles import COSINE, Panel, Scale, panels_figure
 from vitpos.position import Position
 
 FIGURE: dict[Kind, str] = {"table": "similarity", "response": "response", "kernel": "kernel", "strength": "strength"}
 LOGITS: dict[Kind, str] = {"kernel": "attention logit", "strength": "attention logit (RMS)"}
+READING = "Tile (r, c): position (r, c) against every position, prefix tokens left out."
 MAX_HEADS = 16  # full panels, one per head; beyond, or for several layers, one tile per layer and head
 
 
@@ -38,7 +40,7 @@ def draw_position(position: Position, caption: str = "") -> dict[str, Drawing]:
 
     Args:
         position: the module, with the weights and at the grid to draw.
-        caption: line below each figure.
+        caption: where it comes from, below each figure.
     """
     maps = position_maps(position)
     drawings: dict[str, Drawing] = {}
@@ -47,37 +49,47 @@ def draw_position(position: Position, caption: str = "") -> dict[str, Drawing]:
         if not chosen:
             continue
         title = f"{position.label}: {MEANING[kind]}"
-        drawings[FIGURE[kind]] = draw_panels(
-            kind, [entry.where for entry in chosen], np.stack([entry.tiles.numpy() for entry in chosen]), title, caption
-        )
-        if len(chosen[0].values) > 1:
-            drawings[f"{FIGURE[kind]}_heads"] = _draw_heads(chosen, title, caption)
+        names, tiles = [entry.where for entry in chosen], np.stack([entry.tiles.numpy() for entry in chosen])
+        if all(_alike(entry) for entry in chosen):
+            heads = " All heads are alike." if len(chosen[0].values) > 1 else ""
+        else:
+            heads = " Mean over heads."
+            drawings[f"{FIGURE[kind]}_heads"] = _draw_heads(chosen, title, f"{EXPLANATION[kind]} {caption}")
+        about = f"{READING} {EXPLANATION[kind]}{heads} {caption}"
+        drawings[FIGURE[kind]] = draw_panels(kind, names, tiles, title, about)
     return drawings
 
 
-def draw_panels(kind: Kind, names: list[str], tiles: NDArray[np.float32], title: str, caption: str) -> Drawing:
+def draw_panels(
+    kind: Kind, names: Sequence[str], tiles: NDArray[np.float32], title: str, caption: str, *, per_row: int = 0
+) -> Drawing:
     """Draw a panel (H, W, H, W) per name from tiles (n, H, W, H, W), coloured as the kind demands."""
     scale = Scale.of([tiles], LOGITS[kind]) if kind in LOGITS else COSINE
     panels = [Panel(name, tile) for name, tile in zip(names, tiles, strict=True)]
-    return Drawing(panels_figure(panels, scale, title=title, caption=caption), {"tiles": tiles, "names": names})
+    figure = panels_figure(panels, scale, title=title, caption=caption, per_row=per_row)
+    return Drawing(figure, {"tiles": tiles, "names": list(names)})
+
+
+def _alike(entry: PositionMap) -> bool:
+    """Tell whether all heads hold the same map."""
+    return torch.equal(entry.values, entry.values[:1].expand_as(entry.values))
 
 
 def _draw_heads(maps: list[PositionMap], title: str, caption: str) -> Drawing:
-    kind, (rows, columns) = maps[0].kind, maps[0].grid
-    heads = len(maps[0].values)
+    """Draw a full panel per head, or a tile per layer and head where that would be too many panels."""
+    kind, (rows, columns), heads = maps[0].kind, maps[0].grid, len(maps[0].values)
     if len(maps) == 1 and heads <= MAX_HEADS:
         names = [f"head {head}" for head in range(heads)]
-        return draw_panels(kind, names, maps[0].head_tiles.numpy(), f"{title}, {maps[0].where}", caption)
+        return draw_panels(kind, names, maps[0].head_tiles.numpy(), f"{title}, {maps[0].where}", f"{READING} {caption}")
     centre = (rows // 2, columns // 2)
+    layers = [entry.where for entry in maps]
     tiles = np.stack([entry.head_tiles[:, *centre].numpy() for entry in maps])  # layers K H W
-    # Every entry stands for a run of layers; name the first of each run by its place in the list below the figure.
-    layers = ", ".join(f"{index} = {entry.where}" for index, entry in enumerate(maps))
     figure = panels_figure(
-        [Panel(f"query patch at row {centre[0]}, column {centre[1]}", tiles)],
+        [Panel(f"patch at row {centre[0]}, column {centre[1]} against every patch", tiles)],
         Scale.of([tiles], LOGITS[kind]),
         title=f"{title}, per head",
-        caption=f"Rows: {layers}. {caption}",
-        rows="entry",
+        caption=caption,
+        rows=layers,
         columns="head",
     )
-    return Drawing(figure, {"tiles": tiles, "names": [entry.where for entry in maps]})
+    return Drawing(figure, {"tiles": tiles, "names": layers})

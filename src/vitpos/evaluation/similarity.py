@@ -25,10 +25,19 @@ Kind = Literal["table", "response", "kernel", "strength"]
 Hook = Callable[[Tensor], Tensor]
 
 MEANING: dict[Kind, str] = {
-    "table": "cosine similarity of the added position vectors",
-    "response": "cosine similarity of what the module adds when all tokens hold the same content",
-    "kernel": "position-only attention logits: the same content in all tokens, mean over contents",
-    "strength": "content-dependent position bias: root mean square over contents",
+    "table": "similarity of position vectors",
+    "response": "similarity of responses to uniform content",
+    "kernel": "position-only attention kernel",
+    "strength": "strength of the contextual position bias",
+}
+EXPLANATION: dict[Kind, str] = {
+    "table": "Cosine similarity of the vectors that the module adds.",
+    "response": "The module adds no table: cosine similarity of what it adds when all tokens hold the same content, "
+    "over all contents.",
+    "kernel": "The module acts inside attention: logits when all tokens hold the same content, mean over contents of "
+    "unit variance per channel.",
+    "strength": "Part of the position bias that depends on content: root mean square over contents of unit variance "
+    "per channel.",
 }
 
 

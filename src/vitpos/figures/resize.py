@@ -49,7 +49,7 @@ def resize_figure(rows: Sequence[Resized], label: str, *, title: str = "", capti
         axes[0].set_ylabel(f"{row.name}\npatch row")
         figure.colorbar(colours[1], ax=axes[:2], label=label, aspect=12)
         figure.colorbar(colours[2], ax=axes[2], label="change", aspect=12)
-    for axis, name, values in zip(grid[0], ("before", "after", "after - stretched"), rows[0][1:], strict=True):
+    for axis, name, values in zip(grid[0], ("before", "after", "change"), rows[0][1:], strict=True):
         axis.set_title(f"{name} ({np.shape(values)[0]}x{np.shape(values)[1]})")
     for axis in grid[-1]:
         axis.set_xlabel("patch column")

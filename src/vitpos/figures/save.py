@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 PRINT_DPI = 200
@@ -33,6 +34,10 @@ def save(figure: Figure, path: str | Path, arrays: Mapping[str, ArrayLike]) -> l
     files = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg", "npz")]
     with mpl.rc_context({"svg.hashsalt": "vitpos", "svg.fonttype": "path"}):
         figure.savefig(files[0], dpi=PRINT_DPI, metadata={"Software": None})
+        # A vector viewer enlarges pixels by itself and crisply: embed each once instead of resampled ones.
+        for image in figure.findobj(AxesImage):
+            assert isinstance(image, AxesImage)
+            image.set_interpolation("none")
         figure.savefig(files[1], dpi=PRINT_DPI, metadata={"Date": None, "Creator": None})
     numbers: dict[str, Any] = {name: np.asarray(value) for name, value in arrays.items()}
     np.savez_compressed(files[2], **numbers)

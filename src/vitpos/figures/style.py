@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 SEQUENTIAL = "viridis"  # luminance rises monotonically: readable in grey print and with colour-vision deficiency
 DIVERGING = "RdBu_r"  # signed quantities about zero; red against blue, never red against green
@@ -62,10 +63,13 @@ def new_figure(width: float, height: float, title: str = "", caption: str = "") 
         title: one short line on top.
         caption: what a reader must know to judge the picture; wrapped below it.
     """
-    lines = textwrap.wrap(caption, int(width * 18))
-    figure = Figure(figsize=(width, height + 0.14 * len(lines)), layout="constrained")
+    lines = textwrap.wrap(caption, int(width * 19))
+    figure = Figure(figsize=(width, height + 0.13 * len(lines) + 0.1 * bool(lines)), layout="constrained")
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(h_pad=0.06)  # inches; the default lets a caption touch the label above it
     if title:
-        figure.suptitle("\n".join(textwrap.wrap(title, int(width * 14))))
+        figure.suptitle("\n".join(textwrap.wrap(title, int(width * 15))))
     if lines:
         figure.supxlabel("\n".join(lines), fontsize=7.0, x=0.02, ha="left", linespacing=1.25)
     return figure

@@ -20,6 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from vitpos.figures.style import SEQUENTIAL, UNDEFINED, new_figure, styled
 
 MAX_TICKS = 8
+PAGE = 7.0  # inches of text width, so that fonts keep their size in print
+MAX_TILE = 0.55  # inches of one tile, large enough to see it
+OVERSAMPLING = 4  # pixels per value: drawn smaller, gaps between tiles still come out equally wide
 
 
 class Panel(NamedTuple):
@@ -81,16 +84,13 @@ def _ticks(count: int) -> NDArray[np.int64]:
 
 def draw_tiles(axes: Axes, panel: Panel, scale: Scale, rows: str, columns: str) -> None:
     """Draw one panel into `axes` with the indices of its tiles along both sides."""
-    image = mosaic(panel.tiles, scale)
-    count = np.asarray(panel.tiles).shape[:2]
+    count = np.shape(panel.tiles)[:2]
+    image = mosaic(panel.tiles, scale).repeat(OVERSAMPLING, 0).repeat(OVERSAMPLING, 1)
     # In units of tiles, so that tick i is the middle of tile i whatever a tile's size.
-    axes.imshow(image, extent=(-0.5, count[1] - 0.5, count[0] - 0.5, -0.5), aspect="auto")
+    extent = (-0.5, count[1] - 0.5, count[0] - 0.5, -0.5)
+    axes.imshow(image, interpolation="antialiased", extent=extent, aspect="auto")
     axes.set_box_aspect(image.shape[0] / image.shape[1])
-    axes.set_title(panel.title)
-    axes.set_xticks(_ticks(count[1]))
-    axes.set_yticks(_ticks(count[0]))
-    axes.set_xlabel(columns)
-    axes.set_ylabel(rows)
+    axes.set(title=panel.title, xlabel=columns, ylabel=rows, xticks=_ticks(count[1]), yticks=_ticks(count[0]))
     axes.tick_params(length=2)
     axes.spines[:].set_visible(False)
 
@@ -102,8 +102,8 @@ def panels_figure(
     *,
     title: str = "",
     caption: str = "",
-    per_row: int = 4,
-    rows: str = "patch row",
+    per_row: int = 0,
+    rows: str | Sequence[str] = "patch row",
     columns: str = "patch column",
 ) -> Figure:
     """Draw panels of tiles side by side under one colour range.
@@ -112,12 +112,12 @@ def panels_figure(
     of Figure 7 of Dosovitskiy et al. 2020.
 
     Args:
-        panels: titles and tiles (R, C, h, w).
+        panels: titles and tiles (R, C, h, w), all of one shape.
         scale: colours of all panels.
         title: headline of the figure.
         caption: line below the figure.
-        per_row: panels side by side.
-        rows: what the rows of tiles are.
+        per_row: panels side by side; 0 chooses by their number.
+        rows: what the rows of tiles are, or the name of each row.
         columns: what the columns of tiles are.
 
     Raises:
@@ -128,31 +128,24 @@ def panels_figure(
     for panel in panels:
         if np.ndim(panel.tiles) != 4:
             raise ValueError(f"panel {panel.title!r}: {np.ndim(panel.tiles)} dimensions instead of (R, C, h, w)")
-    across = min(per_row, len(panels))
+    across = min(per_row or (2 if len(panels) in (2, 4) else 3), len(panels))
     down = -(-len(panels) // across)
     shape = np.shape(panels[0].tiles)
     ratio = shape[0] * shape[2] / (shape[1] * shape[3])  # height of a panel over its width
-    width = _panel_width(len(panels), shape[1], ratio)
-    figure = new_figure(across * width + 0.9, down * (width * ratio + 0.45) + 0.3, title, caption)
+    width = min(max(1.4, MAX_TILE * shape[1]), (PAGE - 1.0) / across, PAGE / ratio)
+    figure = new_figure(max(across * width + 1.0, 3.6), down * (width * ratio + 0.4) + 0.4, title, caption)
     grid = figure.subplots(down, across, squeeze=False)
     for index, axes in enumerate(grid.flat):
         if index >= len(panels):
             axes.set_axis_off()
             continue
-        draw_tiles(axes, panels[index], scale, rows, columns)
-        # Labels once per side are enough; the panels share them.
-        axes.label_outer()
+        draw_tiles(axes, panels[index], scale, rows if isinstance(rows, str) else "", columns)
+        if not isinstance(rows, str):
+            axes.set_yticks(range(len(rows)), rows)
+        axes.label_outer()  # panels share their axes: labels once per side
         if index + across >= len(panels):
             axes.set_xlabel(columns)
             axes.tick_params(labelbottom=True)
-    figure.colorbar(
-        scale.mappable, ax=grid, label=scale.label, shrink=min(1.0, 2.2 / (down * width * ratio)), aspect=22
-    )
+    bar = min(1.0, 2.4 / (down * width * ratio))
+    figure.colorbar(scale.mappable, ax=grid, label=scale.label, shrink=bar, aspect=20, pad=0.02)
     return figure
-
-
-def _panel_width(panels: int, tiles: int, ratio: float) -> float:
-    """Return inches: wide enough to see a tile, at most a text column for one panel and half of that for several."""
-    most = 6.0 if panels == 1 else 2.9
-    width = min(max(2.0 if panels > 1 else 2.8, 0.42 * tiles), most)
-    return width / max(1.0, ratio * width / most)
