@@ -119,7 +119,8 @@ class Position(nn.Module):
     Attributes:
         label: name in tables and figures.
         family: none, additive, rotary, bias, convolutional or combined.
-        honours: the factors of `Transfer` this module reacts to, out of "table" and "coordinates".
+        honours: the factors of `Transfer` this module reacts to, out of "table" and "coordinates"; "ntk" besides
+            "coordinates" says that it has frequencies to stretch.
     """
 
     label: str
@@ -131,6 +132,7 @@ class Position(nn.Module):
         self.geometry = geometry
         self.grid: Grid = geometry.grid
         self.transfer = Transfer()
+        self._derived_for: tuple[object, ...] | None = None
 
     @property
     def injection(self) -> str:
@@ -157,12 +159,18 @@ class Position(nn.Module):
         """Announce the grid of the next images. Going away and coming back is bit-exact.
 
         Raises:
-            ValueError: a grid without a row or a column.
+            ValueError: a grid without a row or a column, or `ntk` for a module without frequencies.
         """
-        if min(grid) < 1:
-            raise ValueError(f"grid={grid}: must have at least one row and one column")
+        require(min(grid) >= 1, f"grid={grid}: must have at least one row and one column")
+        if transfer.coordinates == "ntk" and "coordinates" in self.honours and "ntk" not in self.honours:
+            raise ValueError(
+                f"transfer.coordinates='ntk': {self.label} has no frequencies to stretch; choose extrapolate or rescale"
+            )
         self.grid, self.transfer = (int(grid[0]), int(grid[1])), transfer
-        self._rebuild()
+        reacts_to = [getattr(transfer, factor) for factor in ("table", "coordinates") if factor in self.honours]
+        if self._derived_for != (*self.grid, *reacts_to):
+            self._derived_for = (*self.grid, *reacts_to)
+            self._rebuild()
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute, on the CPU and in float32, the tables that follow from the settings, `grid` and `transfer`.

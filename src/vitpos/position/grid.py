@@ -128,8 +128,50 @@ def relative_index(grid: Grid) -> Tensor:
     return (dy + height - 1) * (2 * width - 1) + dx + width - 1
 
 
+def prefixed_index(grid: Grid, prefix: int) -> Tensor:
+    """Extend `relative_index` to prefix tokens by three further rows of the table, alike for CLS and registers.
+
+    Row M = (2H-1)(2W-1) serves a prefix query on a patch, M + 1 a patch on a prefix token, M + 2 two prefix tokens.
+
+    Returns:
+        int64, shape (T, T).
+    """
+    entries = (2 * grid[0] - 1) * (2 * grid[1] - 1)
+    index = F.pad(relative_index(grid), (prefix, 0, prefix, 0), value=entries + 2)
+    index[:prefix, prefix:] = entries
+    index[prefix:, :prefix] = entries + 1
+    return index
+
+
+def relative_offsets(size: int, trained: int, coordinates: Coordinates) -> Tensor:
+    """Offsets -(size-1) .. size-1 along one axis in units of the trained patch spacing, see `axis_coordinates`.
+
+    Returns:
+        float64, shape (2 size - 1,).
+    """
+    positions = axis_coordinates(size, trained, coordinates)
+    forward = positions - positions[0]
+    return torch.cat((-forward.flip(0)[:-1], forward))
+
+
+def alibi_slopes(heads: int) -> Tensor:
+    """Slopes m_h = 2^(-8 h / heads), h = 1 .. heads, for a power of two (Press et al. 2022).
+
+    Otherwise those of the next lower power of two, then every second slope of the next higher one.
+
+    Returns:
+        float64, shape (heads,).
+    """
+    lower = 2 ** (heads.bit_length() - 1)
+
+    def geometric(count: int) -> Tensor:
+        return 2.0 ** (-8.0 / count * torch.arange(1, count + 1, dtype=torch.float64, device=_CPU))
+
+    return torch.cat((geometric(lower), geometric(2 * lower)[::2][: heads - lower]))
+
+
 def pad_prefix(table: Tensor, prefix: int, dims: int = 1) -> Tensor:
-    """Put `prefix` rows of zeros in front of the patches in (..., N, D) or, with dims=2, on both axes of (..., N, N)."""
+    """Put `prefix` zeros in front of the patches, in (..., N, D) or, with dims=2, on both axes of (..., N, N)."""
     if prefix == 0:
         return table
     return F.pad(table, (prefix, 0, prefix, 0) if dims == 2 else (0, 0, prefix, 0))

@@ -45,7 +45,7 @@ class RopeAxial(Position):
 
     label = "RoPE axial"
     family = "rotary"
-    honours = frozenset({"coordinates"})
+    honours = frozenset({"coordinates", "ntk"})
     cos: Tensor
     sin: Tensor
 

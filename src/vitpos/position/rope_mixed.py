@@ -31,7 +31,7 @@ class RopeMixed(Position):
 
     label = "RoPE mixed"
     family = "rotary"
-    honours = frozenset({"coordinates"})
+    honours = frozenset({"coordinates", "ntk"})
     position: Tensor
     stretch: Tensor
 

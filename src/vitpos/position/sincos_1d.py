@@ -27,7 +27,7 @@ class SinCos1D(Additive):
     """
 
     label = "1-D sin-cos"
-    honours = frozenset({"coordinates"})
+    honours = frozenset({"coordinates", "ntk"})
     table: Tensor
 
     def __init__(self, geometry: Geometry, *, inject: Injection = "stem", theta: float = 10000.0) -> None:

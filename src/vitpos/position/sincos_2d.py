@@ -37,7 +37,7 @@ class SinCos2D(Additive):
     """
 
     label = "2-D sin-cos"
-    honours = frozenset({"coordinates"})
+    honours = frozenset({"coordinates", "ntk"})
     table: Tensor
 
     def __init__(

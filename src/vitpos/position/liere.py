@@ -1,0 +1,86 @@
+"""Rotary embedding by learned rotations in many dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import pi
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vitpos.position.base import Geometry, Position, Transfer, require
+from vitpos.position.grid import axis_coordinates, spread
+
+
+class LieRE(Position):
+    """Turn q and k by R(x, y) = exp(x A + y B) with learned skew-symmetric A and B (Ostmeier et al. 2024).
+
+    Each layer and head has its own; with smaller blocks they are block-diagonal, which is cheaper and published as
+    LieRE8. Coordinates are in units of the trained extent. A and B do not commute, so scores depend on more than the
+    offset. Prefix tokens are not rotated.
+
+    Args:
+        geometry: the network served.
+        block_size: channels per block; `full` is the head width.
+        scale: generators start uniform in (0, scale).
+
+    Raises:
+        ValueError: a block size below 2 or that does not divide the head width, or a negative `scale`.
+    """
+
+    label = "LieRE"
+    family = "rotary"
+    honours = frozenset({"coordinates"})
+    position: Tensor
+    upper: Tensor
+
+    def __init__(
+        self, geometry: Geometry, *, block_size: int | Literal["full"] = "full", scale: float = 2 * pi
+    ) -> None:
+        super().__init__(geometry)
+        width = geometry.head_dim
+        self.block = width if block_size == "full" else int(block_size)
+        require(
+            self.block >= 2 and width % self.block == 0,
+            f"block_size={block_size}: must be full or at least 2 and divide the head width {width} "
+            f"(dim={geometry.dim}, heads={geometry.heads})",
+        )
+        require(scale >= 0, f"scale={scale}: must not be negative")
+        entries = self.block * (self.block - 1) // 2
+        shape = 2, geometry.depth, geometry.heads, width // self.block, entries
+        self.generators = nn.Parameter(torch.rand(shape) * scale)  # x then y
+        self.resize(geometry.grid, Transfer())
+
+    @property
+    def injection(self) -> str:
+        """Queries and keys of every layer."""
+        return "rotate"
+
+    def derive(self) -> Mapping[str, Tensor | None]:
+        """Compute coordinates (N, 2), x then y, and where the entries above the diagonal go (entries,)."""
+        mode, trained = self.transfer.coordinates, self.geometry.grid
+        axes = [axis_coordinates(size, old, mode) / old for size, old in zip(self.grid, trained, strict=True)]
+        row, column = torch.triu_indices(self.block, self.block, 1, device="cpu")
+        return {"position": spread(*axes).flip(1).float(), "upper": row * self.block + column}
+
+    def rotations(self, layer: int) -> Tensor:
+        """Return the layer's rotations of all patches, (K, N, E / block, block, block), in float32."""
+        with torch.autocast(self.position.device.type, enabled=False):
+            entries = self.generators[:, layer].float()  # 2 K blocks entries
+            flat = entries.new_zeros(*entries.shape[:-1], self.block**2).index_copy(-1, self.upper, entries)
+            upper = flat.reshape(*entries.shape[:-1], self.block, self.block)
+            skew = (upper - upper.mT)[:, :, None]  # 2 K 1 blocks block block
+            x, y = self.position.T[..., None, None, None]  # N 1 1 1
+            turned: Tensor = torch.linalg.matrix_exp(x * skew[0] + y * skew[1])
+            return turned
+
+    def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Rotate the patches of queries and keys in one batched product."""
+        prefix, blocks = self.geometry.prefix, q.shape[-1] // self.block
+        both = torch.cat((q, k))  # 2B K T E
+        patches = both[:, :, prefix:]  # 2B K N E
+        columns = patches.reshape(*patches.shape[:3], blocks, self.block).permute(1, 2, 3, 4, 0)  # K N blocks block 2B
+        turned = (self.rotations(layer).to(q.dtype) @ columns).permute(4, 0, 1, 2, 3).flatten(-2)  # 2B K N E
+        turned_q, turned_k = torch.cat((both[:, :, :prefix], turned.to(q.dtype)), dim=2).chunk(2)
+        return turned_q, turned_k
