@@ -1,8 +1,6 @@
-import hydra
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 from sklearn.datasets import load_digits
 
 from vitpos.data.augment import Augment
@@ -45,12 +43,3 @@ def test_pixels_are_normalised(digits):
     images = parts(digits, "train")[0]
     assert abs(float(images.mean())) < 0.02
     assert abs(float(images.std()) - 1) < 0.02
-
-
-def test_the_configuration_builds():
-    config = OmegaConf.load("conf/data/digits.yaml")
-    data = hydra.utils.instantiate(config)(seed=3)
-    data.setup("fit")
-    assert data.spec.image_size == (8, 8)
-    assert len({tuple(size) for size in data.transfer_sizes}) >= 6
-    assert all(side % 2 == 0 for size in data.transfer_sizes for side in size)

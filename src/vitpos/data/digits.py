@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from vitpos.data.memory import Arrays, InMemory, Part
 from vitpos.data.splits import stratified
 from vitpos.data.streams import SPLIT, numpy_stream
+from vitpos.spec import ImageSize
 
 # The source has no test part. Ours is fixed once for all, so that no setting can move test images into training.
 TEST_IMAGES = 360
@@ -27,7 +28,7 @@ class Digits(InMemory):
     mean = (0.3053,)
     std = (0.3760,)
 
-    def read(self, part: Part) -> Arrays:
+    def read(self, part: Part, image_size: ImageSize) -> Arrays:
         """Read one part of the images."""
         source = load_digits()
         labels = source.target.astype(np.int64)

@@ -28,21 +28,23 @@ class InMemory(ImageData):
         levels: byte value of full intensity.
         mean: per channel, of training intensities in [0, 1].
         std: per channel.
+        any_size: whether `read` makes images of the size asked for; otherwise they have one size and are resampled.
     """
 
     channels: ClassVar[int]
-    classes: ClassVar[int]
+    classes: int
     levels: ClassVar[int] = 255
     mean: ClassVar[tuple[float, ...]]
     std: ClassVar[tuple[float, ...]]
+    any_size: ClassVar[bool] = False
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         super().__init__(**settings)
-        self._parts: dict[Part, Arrays] = {}
+        self._parts: dict[tuple[Part, ImageSize | None], Arrays] = {}
         self._positions: dict[SplitName, Tensor] = {}
 
     @abstractmethod
-    def read(self, part: Part) -> Arrays:
+    def read(self, part: Part, image_size: ImageSize) -> Arrays:
         """Read one part of the source: uint8 images (n, C, h, w) and int64 labels (n,), on the CPU."""
 
     @property
@@ -87,16 +89,14 @@ class InMemory(ImageData):
         return EvalLoader(pixels, labels, chosen[shard.rank :: shard.world], size, self._preprocess(image_size))
 
     def load(self, part: Part, image_size: ImageSize) -> Arrays:
-        """Return a part's images and labels on the device, read once.
-
-        Stored images have one size, which loaders resample; a source that generates images overrides this.
-        """
-        if part not in self._parts:
+        """Return a part's images and labels on the device, read once."""
+        key = part, image_size if self.any_size else None
+        if key not in self._parts:
             self.reads[part] += 1
-            self._parts[part] = self.read(part)
-        pixels, labels = self._parts[part]
-        self._parts[part] = pixels.to(self.device), labels.to(self.device)
-        return self._parts[part]
+            self._parts[key] = self.read(part, image_size)
+        pixels, labels = self._parts[key]
+        self._parts[key] = pixels.to(self.device), labels.to(self.device)
+        return self._parts[key]
 
     def carve(self, labels: Indices) -> tuple[Indices, Indices]:
         """Return the (train, val) positions in the training part, before `limit_train`."""
