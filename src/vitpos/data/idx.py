@@ -24,10 +24,10 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:
         raise ValueError(f"{path}: damaged or unreadable ({error})") from error
-    if len(content) < 4 or content[:3] != bytes((0, 0, _UNSIGNED_BYTE)):
+    start = 4 + 4 * content[3] if len(content) > 3 else 4
+    if len(content) < start or content[:3] != bytes((0, 0, _UNSIGNED_BYTE)):
         raise ValueError(f"{path}: not an IDX file of bytes")
-    start = 4 + 4 * content[3]
     shape = tuple(int(side) for side in np.frombuffer(content[4:start], dtype=">u4"))
-    if len(shape) != content[3] or len(content) - start != np.prod(shape, dtype=np.int64):
+    if len(content) - start != np.prod(shape, dtype=np.int64):
         raise ValueError(f"{path}: damaged: the header announces {shape}, {len(content) - start} values follow")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
