@@ -35,7 +35,6 @@ STYLE: dict[Any, Any] = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.1,
-    "image.interpolation": "nearest",
     "axes.prop_cycle": cycler(color=list(PALETTE)),
 }
 

@@ -17,6 +17,7 @@ from vitpos.figures.style import DIVERGING, PALETTE, new_figure, styled
 from vitpos.figures.tiles import COSINE
 
 CURVES = (3, 4)
+LINES = ("-", ":", "--", "-.")
 
 
 def symmetric_limit(table: ArrayLike) -> float:
@@ -97,9 +98,18 @@ def similarities_figure(
 
 @styled
 def marked_rows_figure(
-    table: ArrayLike, marked: Sequence[int], limit: float, *, title: str = "", caption: str = ""
+    table: ArrayLike, marked: Sequence[int], limit: float, *, strands: int = 1, title: str = "", caption: str = ""
 ) -> Figure:
-    """Draw a table (T, D) as an image with a few positions marked, and those rows as curves beside it."""
+    """Draw a table (T, D) as an image with a few positions marked, and those rows as curves beside it.
+
+    Args:
+        table: values.
+        marked: positions to mark.
+        limit: colours run from -limit to limit.
+        strands: draw every so many-th dimension as a curve of its own: 2 for dimensions that alternate sine and cosine.
+        title: headline of the figure.
+        caption: line below the figure.
+    """
     values = np.asarray(table, dtype=float)
     figure = new_figure(6.5, 3.4, title, caption)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -111,9 +121,11 @@ def marked_rows_figure(
         # One band per row, so that curves of the same range do not cover each other.
         offset = -2.4 * limit * number
         right.axhline(offset, color="0.7", lw=0.5)
-        right.plot(values[row] + offset, color=colour, lw=0.8)
+        for strand in range(strands):
+            dims = np.arange(strand, values.shape[1], strands)
+            right.plot(dims, values[row, dims] + offset, color=colour, lw=0.8, ls=LINES[strand % len(LINES)])
     right.set_yticks([-2.4 * limit * number for number in range(len(marked))], [str(row) for row in marked])
-    right.set(xlabel="dimension", ylabel="position", title=f"rows of the marked positions (bands +-{limit:g})")
+    right.set(xlabel="dimension", ylabel="position", title=f"marked rows, each in a band of +-{limit:g}")
     right.spines[["top", "right"]].set_visible(False)
     return figure
 
