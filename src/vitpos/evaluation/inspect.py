@@ -25,6 +25,7 @@ from vitpos.figures.table import (
     symmetric_limit,
     table_figure,
 )
+from vitpos.position.grid import frequency_ladder
 
 USAGE = "source=RUN_FOLDER|FILE|TIMM_NAME|OWNER/NAME [key=TENSOR] [grid=HxW] [prefix=P] [seed=S] [limit=L] [out=FOLDER]"
 DEFAULTS = {"source": "", "key": "", "grid": "", "prefix": "", "seed": "0", "limit": "", "out": ""}
@@ -195,7 +196,7 @@ def draw_table(
         ),
     )
     sinusoid = sinusoid_like(table)
-    formula = f"sin (dimension 2i, solid) and cos (2i + 1, dotted) of position / {THETA:g}^(2i / {dims})."
+    formula = f"sin (dimension 2i, solid) and cos (2i + 1, dotted) of position / {THETA:g}^(2i / {2 * -(-dims // 2)})."
     like = f"Sinusoid of the shape of {name}"
     marked = np.unique(np.linspace(0, rows - 1, 5).astype(int)).tolist()
     yield (
@@ -224,6 +225,5 @@ def sinusoid_like(table: Tensor) -> Tensor:
     """Return the sinusoidal table of the shape (T, D) of another: E[t, 2i] = sin(t w_i), E[t, 2i+1] = cos(t w_i)."""
     rows, dims = table.shape
     pairs = -(-dims // 2)
-    frequencies = THETA ** (-2 * torch.arange(pairs, dtype=torch.float64) / dims)
-    phase = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies
+    phase = torch.arange(rows, dtype=torch.float64)[:, None] * frequency_ladder(pairs, THETA)
     return torch.stack((phase.sin(), phase.cos()), -1).flatten(1)[:, :dims].float()

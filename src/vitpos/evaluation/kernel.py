@@ -37,8 +37,8 @@ def device_of(position: Position) -> torch.device:
 def attention_kernel(position: Position, layer: int) -> tuple[Tensor, Tensor]:
     """Return what position alone does to the attention logits of a layer.
 
-    With content c in every token the logit of query i and key j is
-    l_ij(c) = <rotate(c)_i, rotate(c)_j> / sqrt(E) + bias(c, c)_ij.
+    With content c in every token, position changes the logit of query i and key j by
+    l_ij(c) = (<rotate(c)_i, rotate(c)_j> - <c, c>) / sqrt(E) + bias(c, c)_ij.
 
     Returns:
         The mean of l over contents (K, N, N), and the root mean square over contents of the part of the bias that
@@ -53,16 +53,19 @@ def attention_kernel(position: Position, layer: int) -> tuple[Tensor, Tensor]:
         for content in contents(width, heads * tokens * max(tokens, width), total.device):
             q = content[:, None, None].expand(-1, heads, tokens, -1)  # B K T E
             rotated_q, rotated_k = position.rotate(q, q, layer)
-            total += torch.einsum("bkie,bkje->kij", rotated_q.float(), rotated_k.float()) / width**0.5
+            if not (torch.equal(rotated_q, q) and torch.equal(rotated_k, q)):
+                products = torch.einsum("bkie,bkje->kij", rotated_q.float(), rotated_k.float())
+                total += (products - len(content) * width) / width**0.5  # <c, c> = E for all contents
             bias = position.bias(q, q, layer)
             if bias is not None:
                 each = bias.float().expand(len(content), heads, tokens, tokens)  # B K T T, a view
                 bias_sum += each.sum(0)
                 bias_squares += each.square().sum(0)
     count = 2 * width
-    mean_bias = bias_sum / count
-    variance = bias_squares / count - mean_bias.square()
-    # A difference of squares: below its rounding error there is no content dependence, only noise.
-    variance[variance <= 1e-5 * bias_squares / count] = 0
+    mean_bias, mean_square = bias_sum / count, bias_squares / count
+    # Terms that cancel exactly leave rounding errors, which must not pass for a pattern.
+    mean_bias[mean_bias.square() <= 1e-10 * mean_square] = 0
+    variance = mean_square - mean_bias.square()
+    variance[variance <= 1e-5 * mean_square] = 0
     mean = total / count + mean_bias
     return mean[:, prefix:, prefix:], variance.sqrt()[:, prefix:, prefix:]

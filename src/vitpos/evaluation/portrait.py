@@ -17,7 +17,7 @@ from vitpos.figures.tiles import COSINE, Panel, Scale, panels_figure
 from vitpos.position import Position
 
 FIGURE: dict[Kind, str] = {"table": "similarity", "response": "response", "kernel": "kernel", "strength": "strength"}
-LOGITS: dict[Kind, str] = {"kernel": "attention logit", "strength": "attention logit (RMS)"}
+LOGITS: dict[Kind, str] = {"kernel": "change of the logit", "strength": "change of the logit (RMS)"}
 READING = "Tile (r, c): position (r, c) against every position, prefix tokens left out."
 MAX_HEADS = 16  # full panels, one per head; beyond, or for several layers, one tile per layer and head
 

@@ -34,8 +34,8 @@ EXPLANATION: dict[Kind, str] = {
     "table": "Cosine similarity of the vectors that the module adds.",
     "response": "The module adds no table: cosine similarity of what it adds when all tokens hold the same content, "
     "over all contents.",
-    "kernel": "The module acts inside attention: logits when all tokens hold the same content, mean over contents of "
-    "unit variance per channel.",
+    "kernel": "The module acts inside attention: what it adds to the logits when all tokens hold the same content, "
+    "mean over contents of unit variance per channel.",
     "strength": "Part of the position bias that depends on content: root mean square over contents of unit variance "
     "per channel.",
 }

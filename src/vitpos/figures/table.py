@@ -125,7 +125,7 @@ def marked_rows_figure(
             dims = np.arange(strand, values.shape[1], strands)
             right.plot(dims, values[row, dims] + offset, color=colour, lw=0.8, ls=LINES[strand % len(LINES)])
     right.set_yticks([-2.4 * limit * number for number in range(len(marked))], [str(row) for row in marked])
-    right.set(xlabel="dimension", ylabel="position", title=f"marked rows, each in a band of +-{limit:g}")
+    right.set(xlabel="dimension", ylabel="position", title="marked rows")
     right.spines[["top", "right"]].set_visible(False)
     return figure
 
