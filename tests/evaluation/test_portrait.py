@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 
 from vitpos.evaluation.portrait import draw_position
 from vitpos.evaluation.resized import draw_resize
@@ -12,9 +13,7 @@ GEOMETRY = Geometry((3, 4), 1, 32, 2, 2)
 
 
 def texts(figure):
-    return " ".join(
-        text.get_text().replace("\n", " ") for text in figure.findobj(match=lambda a: hasattr(a, "get_text"))
-    )
+    return " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ Letters: B images, C channels, H W grid, N = H*W, p patch side.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
-SEED_STRIDE = 2**32  # more than any data set holds, so no two (seed, index) share a generator
+from vitpos.data.streams import numpy_stream
+
+SHUFFLE = 1000  # purpose of the random stream, apart from those of `data.streams`
 
 
 def shuffle_patches(images: Tensor, index: Tensor, patch_size: int, seed: int) -> Tensor:
@@ -27,13 +30,9 @@ def shuffle_patches(images: Tensor, index: Tensor, patch_size: int, seed: int) -
     """
     batch, channels, height, width = images.shape
     rows, columns = height // patch_size, width // patch_size
-    orders = [
-        torch.randperm(rows * columns, generator=torch.Generator().manual_seed(seed * SEED_STRIDE + int(i)))
-        for i in index
-    ]
-    order = torch.stack(orders).to(images.device)  # B N
+    order = np.stack([numpy_stream(seed, SHUFFLE, int(i)).permutation(rows * columns) for i in index])  # B N
     patches = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
     patches = patches.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)  # B N C p p
-    patches = patches[torch.arange(batch, device=images.device)[:, None], order]
+    patches = patches[torch.arange(batch)[:, None], torch.from_numpy(order)]
     patches = patches.reshape(batch, rows, columns, channels, patch_size, patch_size)
     return patches.permute(0, 3, 1, 4, 2, 5).reshape(images.shape)  # B C H*p W*p
