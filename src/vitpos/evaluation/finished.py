@@ -36,11 +36,11 @@ def main(arguments: Sequence[str]) -> None:
     settings, data_name = parse(arguments)
     failed = 0
     for folder in find_runs(settings.run):
-        print(folder, flush=True)
+        log.info("%s", folder)
         try:
             evaluate_finished(folder, settings, data_name)
         except (ValueError, RuntimeError) as error:  # the other runs go on
-            print(f"  not evaluated: {error}", flush=True)
+            log.error("not evaluated: %s", error)
             failed += 1
     sys.exit(1 if failed else 0)
 
@@ -114,7 +114,7 @@ def _evaluate(folder: Path, settings: DictConfig, data_name: str) -> Record:
     shots = resolve(settings, "fewshot", other)
     found = evaluate_fewshot(model, build_data(other) if data_name else data, shots, device, data_name=data_name)
     for name, value in found.items():
-        print(f"  {name} {value:.4f}", flush=True)
+        log.info("%s %.4f", name, value)
 
     record = with_transfer(record, rows)
     record.metrics.update(found)
@@ -140,7 +140,7 @@ def _compare(top1: float, record: Record, device: str) -> None:
     message = f"test accuracy is {top1!r} on {device}, stored is {stored!r} on {record.device}"
     if device == record.device:
         raise RuntimeError(f"{message}: the network was not restored")
-    log.warning("  %s", message)
+    log.warning("%s", message)
 
 
 def _absolute(pattern: str) -> list[Path]:

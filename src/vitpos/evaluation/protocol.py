@@ -31,21 +31,24 @@ class Protocol:
 def protocols(settings: Mapping[str, Any], honours: Iterable[str]) -> list[Protocol]:
     """Return all combinations of the factors that can differ for one position module, each once.
 
-    The attention temperature belongs to the network, so every module honours it.
+    The attention temperature belongs to the network, so every module honours it. `ntk` is left out for a module that
+    computes codes from coordinates but has no frequencies to stretch.
 
     Args:
         settings: `table`, `coordinates` and `temperature`, each a value or a list of values.
-        honours: the factors the position module reacts to, out of `table` and `coordinates`.
+        honours: what the position module reacts to, see `Position`.
 
     Raises:
         ValueError: a missing or empty factor, or an unknown value.
     """
-    able = {*honours, "temperature"}
+    able = {"temperature", *honours}
     choices = [values(settings, factor) for factor in FACTORS]
     # Everything asked for is checked, also what this module ignores: a misspelt value is never silently dropped.
     wanted = [Transfer(*choice) for choice in itertools.product(*choices)]
     found: dict[tuple[str, ...], Protocol] = {}
     for transfer in wanted:
+        if transfer.coordinates == "ntk" and "coordinates" in able and "ntk" not in able:
+            continue
         applied = {factor: getattr(transfer, factor) if factor in able else NOT_APPLICABLE for factor in FACTORS}
         # What is not honoured stays at its default, so that equal rows are equal evaluations.
         honoured = Transfer(**{factor: value for factor, value in applied.items() if factor in able})  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from vitpos.data.base import Batch, ImageData
 from vitpos.evaluation.cost import Meter, is_out_of_memory
 from vitpos.evaluation.inference import answer, evaluating, processes
 from vitpos.evaluation.predictions import collect, predict, score
-from vitpos.evaluation.protocol import Protocol, protocols, sizes
+from vitpos.evaluation.protocol import FACTORS, NOT_APPLICABLE, OFF, Protocol, protocols, sizes
 from vitpos.models.vit import ViT, grid_of
 from vitpos.position import Transfer
 from vitpos.spec import ImageSize
@@ -166,8 +166,8 @@ def _worst(status: str, device: torch.device) -> str:
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """Return a row as a person reads it."""
-    way = " ".join(str(row[factor]) for factor in ("table", "coordinates", "temperature"))
+    """Return a row as a person reads it, without the factors that do nothing."""
+    way = ", ".join(row[factor] for factor in FACTORS if row[factor] not in (NOT_APPLICABLE, OFF)) or "as it is"
     cost = f", {row['images_per_second']:.0f} images/s" if row["images_per_second"] else ""
     outcome = f"top-1 {row['top1']:.2%}" if row["status"] == OK else row["status"]
     return f"{row['height']}x{row['width']} px, {way}: {outcome}{cost}"
