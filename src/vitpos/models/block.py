@@ -53,7 +53,8 @@ class Attention(nn.Module):
         bias = self._bias(position, q, k, layer, temperature)
         q, k = position.rotate(q, k, layer)
         logits = (q @ k.transpose(-2, -1)) * (self.scale * temperature)  # B K T T
-        return (logits if bias is None else logits + bias).softmax(-1)
+        weights: Tensor = (logits if bias is None else logits + bias).softmax(-1)
+        return weights
 
     @staticmethod
     def _bias(position: Position, q: Tensor, k: Tensor, layer: int, temperature: float) -> Tensor | None:
@@ -61,7 +62,8 @@ class Attention(nn.Module):
         bias = position.bias(q, k, layer)
         if bias is None:
             return None
-        return (bias if temperature == 1.0 else bias * temperature).to(q.dtype)
+        scaled = bias if temperature == 1.0 else bias * temperature
+        return scaled.to(q.dtype)
 
 
 class Block(nn.Module):

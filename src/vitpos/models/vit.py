@@ -113,8 +113,8 @@ class ViT(nn.Module):
     def trace(self, images: Tensor) -> dict[str, Tensor]:
         """Return named intermediates of one pass.
 
-        `stem` and `layer0` .. are tokens (B, T, D): after the stem and after each layer; `pre_logits` is (B, D), `logits`
-        (B, classes).
+        `stem` and `layer0` .. are the tokens (B, T, D) after the stem and after each layer; `pre_logits` is (B, D),
+        `logits` (B, classes).
         """
         x = self._stem(images)
         out = {"stem": x}
@@ -158,7 +158,7 @@ class ViT(nn.Module):
         return out
 
     def _initialise(self) -> None:
-        """Initialise as timm does: truncated normal of 0.02 for linear maps, zero biases, CLS and registers near zero."""
+        """Initialise as timm does: linear maps truncated normal of 0.02, biases zero, CLS and registers near zero."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 trunc_normal_(module.weight, std=0.02)

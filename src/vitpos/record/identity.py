@@ -14,6 +14,9 @@ EXCLUDED = (
     "experiment_name",  # where the result lies
     "output_dir",  # where the result lies
     "position_name",  # a name; the settings themselves are under `position`
+    "model_name",  # likewise
+    "data_name",  # likewise
+    "overrides",  # how the settings were typed
     "hydra",  # the launcher and its folders
     "launcher",  # how many jobs run at once, and where
     "logger",  # who is told
@@ -27,9 +30,8 @@ EXCLUDED = (
     "data.pin_memory",  # how fast they are copied
     "data.transfer_sizes",  # measured on the finished network
     "data.shots",  # measured on the finished network
-    "trainer.enable_progress_bar",  # what is shown
-    "trainer.enable_model_summary",  # what is shown
-    "trainer.log_every_n_steps",  # how often is logged
+    "trainer.progress",  # what is shown
+    "trainer.timeout_minutes",  # how long a rank waits for the others
 )
 
 

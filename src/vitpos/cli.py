@@ -1,0 +1,57 @@
+"""What every entry point does before Hydra looks at the command line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+CONFIG_FOLDER = Path(__file__).resolve().parents[2] / "conf"
+NOTHING = ("", "null", "none", "None", "Null", "~")
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Refuse, with a helpful line, what Hydra would answer with a traceback or not at all.
+
+    Raises:
+        SystemExit: a group switched to nothing, or a setting of a group that a chosen file does not own.
+    """
+    found = (argument.partition("=") for argument in arguments if re.match(r"^[\w/.]+=", argument))
+    pairs = [(key, value) for key, _, value in found]
+    chosen = dict(pairs)
+    for key, value in pairs:
+        folder = CONFIG_FOLDER / key
+        if not folder.is_dir() or key == "experiment":
+            continue
+        choices = sorted(path.stem for path in folder.glob("*.yaml"))
+        if value.strip("'\" ") in NOTHING and value not in choices:
+            sys.exit(f"{key}={value}: choose one of {', '.join(choices)}")
+    for key, value in pairs:
+        group, _, setting = key.partition(".")
+        if not setting or not (CONFIG_FOLDER / group).is_dir() or group not in chosen:
+            continue
+        names = [
+            name for name in re.split(r"[,\s]+", chosen[group]) if (CONFIG_FOLDER / group / f"{name}.yaml").exists()
+        ]
+        without = [name for name in names if not owns(group, name, setting)]
+        if without and len(without) < len(names):
+            owners = ", ".join(name for name in names if name not in without)
+            sys.exit(
+                f"{key}={value}: {group} {owners} has this setting; {', '.join(without)} has not. Sweep them apart."
+            )
+
+
+def owns(group: str, name: str, setting: str) -> bool:
+    """Return whether `conf/<group>/<name>.yaml`, with the files it inherits from, has the dotted setting."""
+    from omegaconf import DictConfig, OmegaConf
+
+    config = cast(DictConfig, OmegaConf.load(CONFIG_FOLDER / group / f"{name}.yaml"))
+    parents = [entry for entry in config.get("defaults", []) if isinstance(entry, str) and entry != "_self_"]
+    node: object = config
+    for part in setting.split("."):
+        if not OmegaConf.is_dict(node) or part not in node:  # type: ignore[operator]
+            return any(owns(group, parent, setting) for parent in parents)
+        node = node[part]  # type: ignore[index]
+    return True

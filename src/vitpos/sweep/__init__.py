@@ -1,0 +1,1 @@
+"""Many runs: expanded by Hydra, skipped when finished, executed by joblib, Ray or Slurm."""

@@ -1,0 +1,134 @@
+"""Train a network to the end of its schedule, from wherever its last checkpoint stands."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint, RichProgressBar
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
+from pytorch_lightning.strategies import DDPStrategy
+
+from vitpos.callbacks.history import History
+from vitpos.data.base import ImageData
+from vitpos.training.machine import pick_precision
+from vitpos.training.task import ClassificationTask
+
+CHECKPOINTS = "checkpoints"
+
+
+def fit(
+    config: Mapping[str, Any], folder: Path, task: ClassificationTask, data: ImageData, logger: Logger | None
+) -> tuple[History, ModelCheckpoint, bool]:
+    """Train `task`; afterwards `checkpoints/best.ckpt` holds the epoch with the highest validation top-1.
+
+    Returns:
+        The history, the checkpoint callback, and whether an earlier session was continued.
+
+    Raises:
+        RuntimeError: the last checkpoint cannot be read.
+        NonFiniteLossError: the loss became NaN or infinite.
+    """
+    history = History(folder)
+    checkpoint = ModelCheckpoint(
+        dirpath=folder / CHECKPOINTS,
+        filename="best",
+        monitor="val/top1",
+        mode="max",
+        save_last=True,
+        save_on_train_epoch_end=True,  # after validation and the history, so that a resumed epoch is a whole one
+        enable_version_counter=False,
+    )
+    callbacks = [history, checkpoint, *figure_callbacks(config, folder)]
+    if task.settings.ema_decay:
+        callbacks.append(EMAWeightAveraging(decay=task.settings.ema_decay))
+    trainer = _trainer(config, folder, task, callbacks, logger)
+    last = folder / CHECKPOINTS / "last.ckpt"
+    resumed = last.exists()
+    if resumed:
+        check_readable(last)
+    if config["trainer"]["compile"]:
+        task.model.compile(dynamic=False)  # in place: checkpoints keep their names
+    with warnings.catch_warnings():
+        # Our loaders live on the training device and have no workers to add.
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
+        warnings.filterwarnings("ignore", message="The number of training batches .* is smaller than the logging")
+        trainer.fit(task, datamodule=data, ckpt_path=str(last) if resumed else None, weights_only=True)
+    return history, checkpoint, resumed
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a checkpoint that is damaged, by name.
+
+    Raises:
+        RuntimeError: truncated, or no checkpoint at all.
+    """
+    try:
+        torch.load(path, map_location="meta", weights_only=True, mmap=True)
+    except Exception as error:
+        raise RuntimeError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); delete the run folder to start it over"
+        ) from error
+
+
+def figure_callbacks(config: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
+    """Return the callbacks of `conf/callbacks`, each built for this run's folder."""
+    return [instantiate(settings)(folder=folder) for settings in config["callbacks"].values()]
+
+
+def _trainer(
+    config: Mapping[str, Any],
+    folder: Path,
+    task: ClassificationTask,
+    callbacks: list[pl.Callback],
+    logger: Logger | None,
+) -> pl.Trainer:
+    settings = config["trainer"]
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    progress = os.isatty(2) if settings["progress"] == "auto" else bool(settings["progress"])
+    if progress:
+        callbacks = [*callbacks, RichProgressBar()]
+    strategy: Any = "auto"
+    plugins: list[Any] = [LightningEnvironment()]  # one process, whatever a cluster's variables suggest
+    if ranks > 1:
+        plugins = []
+        strategy = DDPStrategy(
+            find_unused_parameters=False,
+            broadcast_buffers=False,  # derived tables are equal on all ranks, and validation batches are uneven
+            gradient_as_bucket_view=True,
+            timeout=timedelta(minutes=settings["timeout_minutes"]),
+        )
+    return pl.Trainer(
+        max_epochs=settings["max_epochs"],
+        accelerator=settings["accelerator"],
+        devices=settings["devices"],
+        strategy=strategy,
+        plugins=plugins,
+        precision=pick_precision(settings["precision"], settings["accelerator"]),  # type: ignore[arg-type]
+        accumulate_grad_batches=settings["accumulate"],
+        gradient_clip_val=task.settings.grad_clip or None,
+        deterministic=settings["deterministic"],
+        logger=logger or False,
+        callbacks=callbacks,
+        default_root_dir=folder,
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,  # our loaders share the images between ranks themselves
+    )
+
+
+def plain_spec(data: ImageData) -> dict[str, Any]:
+    """Return the image spec as plain containers, as checkpoints hold it."""
+    fields = asdict(data.spec)
+    return {**fields, "image_size": list(fields["image_size"])}

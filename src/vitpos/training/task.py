@@ -1,0 +1,106 @@
+"""Image classification as a LightningModule: loss, metrics, optimiser, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
+from torch import Tensor
+from torchmetrics import MeanMetric, MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassCalibrationError
+
+from vitpos.spec import ImageSpec
+from vitpos.training.build import build_model
+from vitpos.training.optim import OptimSettings, build_optimizer, rate_at
+
+TOP5_FROM = 10  # with fewer classes, five guesses are most of them
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss is NaN or infinite: the run has failed."""
+
+
+def classification_metrics(classes: int) -> MetricCollection:
+    """Return top-1, top-5 (from 10 classes on) and calibration error (15 bins), over all images of all batches."""
+    metrics: dict[str, Any] = {"top1": MulticlassAccuracy(classes, average="micro")}
+    if classes >= TOP5_FROM:
+        metrics["top5"] = MulticlassAccuracy(classes, average="micro", top_k=5)
+    metrics["ece"] = MulticlassCalibrationError(classes, n_bins=15)
+    return MetricCollection(metrics, compute_groups=False)
+
+
+class ClassificationTask(pl.LightningModule):
+    """Cross-entropy training of a ViT built from plain settings, so that a checkpoint alone rebuilds it.
+
+    Args:
+        network: the `seed`, `model` and `position` parts of a resolved config, as plain containers.
+        spec: fields of the `ImageSpec` of the images it is trained on.
+        optim: fields of `OptimSettings`.
+    """
+
+    def __init__(self, network: dict[str, Any], spec: dict[str, Any], optim: dict[str, Any]) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.seed = int(network["seed"])
+        self.settings = OptimSettings(**optim)
+        image_size = tuple(spec["image_size"])
+        self.model = build_model(network, ImageSpec(image_size, spec["channels"], spec["classes"]))
+        self.train_loss = MeanMetric()
+        self.val_loss = MeanMetric()
+        self.val_metrics = classification_metrics(spec["classes"])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits (B, classes)."""
+        logits: Tensor = self.model(images)
+        return logits
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Make stochastic depth a function of (seed, step): a resumed run draws what an unbroken one would have."""
+        torch.manual_seed(hash((self.seed, self.trainer.fit_loop.total_batch_idx + 1, self.global_rank)) & 0x7FFFFFFF)
+
+    def training_step(self, batch: tuple[Tensor, Tensor, Tensor], batch_idx: int) -> Tensor:
+        """Return the mean loss of one batch; labels are classes (B,) or, after mixup, shares (B, classes)."""
+        images, labels, _ = batch
+        loss = F.cross_entropy(self.model(images), labels, label_smoothing=self.settings.label_smoothing)
+        self.train_loss.update(loss.detach())
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        """Log the mean training loss.
+
+        Raises:
+            NonFiniteLossError: it is not finite. Checked once an epoch, since looking at it makes a GPU wait.
+        """
+        loss = self.train_loss.compute()
+        self.train_loss.reset()
+        if not torch.isfinite(loss):
+            raise NonFiniteLossError(f"training loss is {loss.item()} in epoch {self.current_epoch}")
+        self.log("train/loss", loss, rank_zero_only=True)
+
+    def validation_step(self, batch: tuple[Tensor, Tensor, Tensor], batch_idx: int) -> None:
+        """Collect the metrics of one batch."""
+        images, labels, _ = batch
+        logits = self.model(images).float()
+        self.val_loss.update(F.cross_entropy(logits, labels), weight=len(labels))
+        self.val_metrics.update(logits.softmax(-1), labels)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log metrics over all validation images; equal on 1, 2 and more processes."""
+        metrics = {f"val/{name}": value for name, value in self.val_metrics.compute().items()}
+        metrics["val/nll"] = self.val_loss.compute()
+        self.val_metrics.reset()
+        self.val_loss.reset()
+        # Metrics have gathered all ranks themselves; every rank logs the same value.
+        self.log_dict(metrics, rank_zero_only=False, sync_dist=False)
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """Return AdamW and a rate that depends on the optimiser step alone."""
+        optimizer = build_optimizer(self.model, self.settings)
+        steps, settings = int(self.trainer.estimated_stepping_batches), self.settings
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: rate_at(step, steps, settings.warmup, settings.final_lr)
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
