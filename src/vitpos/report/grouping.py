@@ -1,0 +1,154 @@
+"""Which runs may stand in one table, and which may be averaged.
+
+Runs are averaged over seeds only: same arm, same conditions. A setting that takes several values within an arm is a
+factor of the study. Factors of data and network split the study into sections that are never compared; other factors
+(learning rate, epochs, ...) are tuned, see `selection`. A setting that differs between arms but not within one is a
+confounder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vitpos.report.study import Run, Value
+
+_SPLITTING = ("data.", "model.", "resize.")
+# Never compared across, even where no arm has two of them.
+_ALWAYS_SPLIT = ("data_name", "data._target_", "fine-tuned from")
+_NAMES = ("data_name", "model_name")
+_FAMILIES = ("none", "additive", "rotary", "bias", "convolutional", "combined")
+
+Setting = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Runs that differ in arm, seed and tuned settings only, confounders apart.
+
+    Attributes:
+        title: data set, image size and network, and whatever else tells it from other sections.
+        slug: the same as a file name; empty for the only section of a study.
+        arms: arm -> its runs, finished and failed, in the order of the table.
+        tuned: settings with several values within an arm.
+        confounders: settings that differ between arms, and are the same within each.
+    """
+
+    title: str
+    slug: str
+    arms: dict[str, list[Run]]
+    tuned: tuple[str, ...]
+    confounders: tuple[str, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs."""
+        return [run for runs in self.arms.values() for run in runs]
+
+    def setting(self, run: Run) -> Setting:
+        """Return the values of the tuned settings of a run."""
+        return tuple((key, run.conditions.get(key)) for key in self.tuned)
+
+
+def name_arms(runs: Iterable[Run]) -> dict[str, str]:
+    """Return run name -> arm: the position's name, with its own numbers where runs of that name differ in them."""
+    by_position: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_position[run.record.position.name].append(run)
+    arms = {}
+    for position, group in by_position.items():
+        keys = sorted({key for run in group for key in run.numbers})
+        varying = [key for key in keys if len({repr(run.numbers.get(key)) for run in group}) > 1]
+        for run in group:
+            numbers = ", ".join(f"{key}={show(run.numbers.get(key))}" for key in varying)
+            arms[run.name] = f"{position}[{numbers}]" if numbers else position
+    return arms
+
+
+def make_sections(runs: Sequence[Run], arms: dict[str, str], split_all: bool = False) -> list[Section]:
+    """Split runs into sections.
+
+    Args:
+        runs: finished and failed runs.
+        arms: run name -> arm.
+        split_all: make every factor a section, because nothing was recorded to choose its value by.
+    """
+    varying = _varying(runs, arms)
+    splitting = [
+        key
+        for key, crossed in varying.items()
+        if key in _ALWAYS_SPLIT or (crossed and (split_all or key in _NAMES or key.startswith(_SPLITTING)))
+    ]
+    groups: dict[tuple[Value, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[tuple(run.conditions.get(key) for key in splitting)].append(run)
+    # What the title says anyway need not be said twice.
+    extra = [key for key in splitting if key not in (*_NAMES, "data.image_size", "data._target_")]
+    sections = []
+    ordered = sorted(groups.values(), key=lambda group: _natural(_title(group[0], extra)))
+    for number, group in enumerate(ordered):
+        inside = _varying(group, arms)
+        sections.append(
+            Section(
+                title=_title(group[0], extra),
+                slug=f"section{number + 1}" if len(groups) > 1 else "",
+                arms=_ordered(group, arms),
+                tuned=tuple(key for key, crossed in inside.items() if crossed),
+                confounders=tuple(key for key, crossed in inside.items() if not crossed),
+            )
+        )
+    return sections
+
+
+def show(value: Value) -> str:
+    """Return a setting's value as a person types it."""
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _varying(runs: Sequence[Run], arms: dict[str, str]) -> dict[str, bool]:
+    """Return setting -> whether it varies within an arm, for every setting with several values.
+
+    Runs whose config is lost say nothing of settings they don't know.
+    """
+    known = [run for run in runs if run.config is not None] or list(runs)
+    keys = sorted({key for run in known for key in run.conditions})
+    found = {}
+    for key in keys:
+        source = runs if key in runs[0].conditions and all(key in run.conditions for run in runs) else known
+        within: dict[str, set[str]] = defaultdict(set)
+        for run in source:
+            within[arms[run.name]].add(repr(run.conditions.get(key)))
+        if len(set().union(*within.values())) > 1:
+            found[key] = any(len(values) > 1 for values in within.values())
+    return found
+
+
+def _title(run: Run, extra: Sequence[str]) -> str:
+    height, width = run.record.data.image_size
+    parts = [f"{run.record.data.name}, {height} x {width} px", run.record.model.name]
+    parts += [f"{key} {show(run.conditions.get(key))}" for key in extra if run.conditions.get(key) is not None]
+    return ", ".join(parts)
+
+
+def _ordered(runs: Iterable[Run], arms: dict[str, str]) -> dict[str, list[Run]]:
+    """Order arms by family and name: an order by accuracy would rank what may not be ranked."""
+    groups: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[arms[run.name]].append(run)
+
+    def place(arm: str) -> tuple[int, str, list[tuple[float, str]]]:
+        # A failed run knows neither family nor injection; ask a finished one.
+        family = next((run.record.position.family for run in groups[arm] if run.record.status == "finished"), "")
+        return _FAMILIES.index(family) if family in _FAMILIES else len(_FAMILIES), family, _natural(arm)
+
+    return {arm: sorted(groups[arm], key=lambda run: (run.seed, run.name)) for arm in sorted(groups, key=place)}
+
+
+def _natural(text: str) -> list[tuple[float, str]]:
+    """Return a sort key that puts theta=10 before theta=100 before theta=1000."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]
