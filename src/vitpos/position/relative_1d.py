@@ -50,12 +50,19 @@ class Relative1D(Position):
         return {"offset_matrix": resampling_matrix(offsets, 2 * self.geometry.patches - 1, self.transfer.table)}
 
     def bias(self, q: Tensor, k: Tensor, layer: int) -> Tensor:
-        """Score every query against every offset, then shift row i so that column j holds offset i - j."""
-        prefix, patches = self.geometry.prefix, self.grid[0] * self.grid[1]
+        """Score every query against the offsets it can meet, then shift its row so that column j holds offset i - j.
+
+        The queries of one grid row share a window of N + W - 1 offsets, so the rows together cost half of scoring every
+        query against all 2N - 1 offsets.
+        """
+        prefix, (height, width), heads = self.geometry.prefix, self.grid, self.geometry.heads
+        patches = height * width
         table = resample(self.tables[layer][:, None], self.offset_matrix)[:, 0]  # 2N-1 E, offset -(N-1) first
-        # Offsets run downwards along j. With a spare last row, element (i, j) of the result lies 2N-1 numbers behind
-        # element (i-1, j), so the shift is a view.
-        table = F.pad(table.flip(0), (0, 0, 0, 1)) * self.geometry.head_dim**-0.5
-        scores = q[:, :, prefix:] @ table.to(q.dtype).T  # B K N 2N
-        shifted = scores.flatten(-2)[..., patches - 1 : -1].unflatten(-1, (patches, 2 * patches - 1))[..., :patches]
-        return pad_prefix(shifted, prefix, dims=2)  # B K T T
+        # Offsets fall along j. With a spare last row, each query's scores lie N+W-1 numbers behind the one's before, so
+        # the shift is a view.
+        falling = F.pad(table.flip(0), (0, 0, 0, 1)) * self.geometry.head_dim**-0.5  # 2N E
+        windows = falling.to(q.dtype).unfold(0, patches + width, width).flip(0)  # H E N+W
+        rows = q[:, :, prefix:].reshape(-1, heads, height, width, q.shape[-1]).permute(2, 0, 1, 3, 4)  # H B K W E
+        scores = (rows.flatten(1, 3) @ windows).view(height, -1, heads, width * (patches + width))
+        shifted = scores[..., width - 1 : -1].view(height, -1, heads, width, patches + width - 1)[..., :patches]
+        return pad_prefix(shifted.permute(1, 2, 0, 3, 4).flatten(2, 3), prefix, dims=2)  # B K T T

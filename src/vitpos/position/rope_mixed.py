@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
 from vitpos.position.grid import axis_coordinates, frequency_ladder, ntk_factors, pad_prefix, spread
-from vitpos.position.rotation import Pairing, rotate_pairs
+from vitpos.position.rotation import Pairing, rotate_both
 
 
 class RopeMixed(Position):
@@ -74,5 +74,4 @@ class RopeMixed(Position):
         """Rotate by the layer's own angles, computed in float32."""
         frequencies = self.frequencies[:, layer].float() * self.stretch  # 2 K E/2
         phase = self.position[0] * frequencies[0][:, None] + self.position[1] * frequencies[1][:, None]  # K T E/2
-        cos, sin = phase.cos(), phase.sin()
-        return rotate_pairs(q, cos, sin, self.pairing), rotate_pairs(k, cos, sin, self.pairing)
+        return rotate_both(q, k, phase, self.pairing)

@@ -37,43 +37,53 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
 class _Rotation(torch.autograd.Function):
     """(a, b) -> (a cos - b sin, b cos + a sin), written into one new tensor.
 
-    Autograd's own composition of the same formula reads and writes q and k several times more; this one keeps nothing
-    of x unless the angles are learned.
+    Autograd's own composition of the same formula reads and writes q and k several times more. This one keeps nothing
+    of them, or the result if the angle is learned: turning by d moves the result (a, b) by d (-b, a).
     """
 
     @staticmethod
-    def forward(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
+    def forward(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing, angle: Tensor | None) -> Tensor:
         return _turn(x, cos, sin, pairing)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, cos, sin, ctx.pairing = inputs
-        learned = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
-        ctx.save_for_backward(cos, sin, x if learned else None)
+        _, cos, sin, ctx.pairing, angle = inputs
+        ctx.shape = None if angle is None else angle.shape
+        ctx.save_for_backward(cos, sin, None if angle is None else output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        cos, sin, x = ctx.saved_tensors
-        grad_x = _turn(grad, cos, -sin, ctx.pairing) if ctx.needs_input_grad[0] else None
-        if x is None:
-            return grad_x, None, None, None
-        (a, b), (da, db) = halves(x, ctx.pairing), halves(grad, ctx.pairing)
-        return grad_x, (a * da + b * db).sum_to_size(cos.shape), (a * db - b * da).sum_to_size(sin.shape), None
+        cos, sin, out = ctx.saved_tensors
+        grad_x = _turn(grad, cos, -sin, ctx.pairing)
+        if out is None:
+            return grad_x, None, None, None, None
+        (a, b), (da, db) = halves(out, ctx.pairing), halves(grad, ctx.pairing)
+        grad_angle = (a * db).addcmul_(b, da, value=-1)  # B K T E/2
+        wide = torch.promote_types(grad_angle.dtype, torch.float32)
+        return grad_x, None, None, None, grad_angle.to(wide).sum_to_size(ctx.shape)
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
-    """Rotate every pair (a, b) of channels of x by its angle.
+    """Rotate every pair (a, b) of channels of x by a fixed angle.
 
     A row of angle zero (cos 1, sin 0) passes through unchanged, which is how prefix tokens stay as they are.
 
     Args:
         x: queries or keys (B, K, T, E).
-        cos: cosines (T, E/2) or (K, T, E/2), in any float dtype; rounded to that of `x`.
+        cos: cosines (T, E/2) or (K, T, E/2), in any float dtype; rounded to that of `x`. No gradient reaches them.
         sin: sines, as `cos`.
         pairing: which channels form a pair, see `halves`.
 
     Returns:
         rotated x, same shape and dtype.
     """
-    out: Tensor = _Rotation.apply(x, cos.to(x.dtype), sin.to(x.dtype), pairing)
+    out: Tensor = _Rotation.apply(x, cos.to(x.dtype), sin.to(x.dtype), pairing, None)
     return out
+
+
+def rotate_both(q: Tensor, k: Tensor, angle: Tensor, pairing: Pairing) -> tuple[Tensor, Tensor]:
+    """Rotate queries and keys by learned angles (K, T, E/2) in float32, which receive a gradient."""
+    cos, sin = angle.detach().cos().to(q.dtype), angle.detach().sin().to(q.dtype)
+    turned_q: Tensor = _Rotation.apply(q, cos, sin, pairing, angle)
+    turned_k: Tensor = _Rotation.apply(k, cos, sin, pairing, angle)
+    return turned_q, turned_k
