@@ -87,8 +87,12 @@ def _from_timm(source: str) -> Source | None:
     name = source.removeprefix("timm/")
     if not timm.is_model(name.partition(".")[0]):
         return None
-    with torch.device("meta"):
-        empty = timm.create_model(name)
+    try:
+        with torch.device("meta"):
+            empty = timm.create_model(name)
+    except RuntimeError as error:  # an unknown tag
+        tags = ", ".join(timm.list_pretrained(f"{name.partition('.')[0]}.*"))
+        raise ValueError(f"source={source}: {error} timm has {tags}") from error
     if not isinstance(getattr(empty, "pos_embed", None), Tensor):
         raise ValueError(f"source={source}: this timm model has no pos_embed table")
     with _hub(source):

@@ -34,6 +34,7 @@ def save(figure: Figure, path: str | Path, arrays: Mapping[str, ArrayLike]) -> l
     files = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg", "npz")]
     with mpl.rc_context({"svg.hashsalt": "vitpos", "svg.fonttype": "path"}):
         figure.savefig(files[0], dpi=PRINT_DPI, metadata={"Software": None})
+        figure.set_layout_engine("none")  # the places found for the first file serve the second
         # A vector viewer enlarges pixels by itself and crisply: embed each once instead of resampled ones.
         for image in figure.findobj(AxesImage):
             assert isinstance(image, AxesImage)
