@@ -59,8 +59,10 @@ def test_draws():
 
 def test_classes_with_too_few_images_are_named():
     label = np.array([0] * 9 + [1] * 3 + [3] * 9)
-    with pytest.raises(ValueError, match=r"fewshot.shots=5: too few .* class 1 has 3, class 2 has 0$"):
+    with pytest.raises(ValueError, match=r"fewshot.shots=5: too few .* class 1 has 3, class 2 has 0; lower it"):
         draw_support(np.arange(21), label, 5, 4, draws=1, seed=0)
+    with pytest.raises(ValueError, match=r"class 2 has 0, .* and 92 more classes; lower it"):
+        draw_support(np.arange(21), label, 1, 100, draws=1, seed=0)
 
 
 @pytest.mark.parametrize("shots", [0, -1, 2.5, True, "some"])

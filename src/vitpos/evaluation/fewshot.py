@@ -25,6 +25,7 @@ from vitpos.models.vit import ViT
 
 ALL = "all"
 PAPER_FEATURES = "pre_logits"
+NAMED = 5  # classes that an error names
 
 
 def evaluate_fewshot(
@@ -114,8 +115,9 @@ def draw_support(
     counts = np.bincount(label, minlength=classes)
     short = np.flatnonzero(counts < shots)
     if len(short):
-        have = ", ".join(f"class {place} has {counts[place]}" for place in short)
-        raise ValueError(f"fewshot.shots={shots}: too few training images, {have}")
+        have = ", ".join(f"class {place} has {counts[place]}" for place in short[:NAMED])
+        more = f" and {len(short) - NAMED} more classes" if len(short) > NAMED else ""
+        raise ValueError(f"fewshot.shots={shots}: too few training images, {have}{more}; lower it or set fewshot=none")
     found = []
     for draw in range(draws):
         random = np.random.default_rng([seed, draw])

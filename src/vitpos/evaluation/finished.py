@@ -23,7 +23,7 @@ from vitpos.evaluation.resolution import evaluate_transfer
 from vitpos.record import CONFIG_FILE, Record, read_record, with_transfer, write_record
 from vitpos.sweep.jobs import LOCK_FILE
 from vitpos.training.build import build_data
-from vitpos.training.machine import describe_device, pick_device
+from vitpos.training.machine import describe_device, pick_device, pick_precision
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +106,12 @@ def _evaluate(folder: Path, settings: DictConfig, data_name: str) -> Record:
     given: Any = OmegaConf.to_container(settings.get("data") or OmegaConf.create(), resolve=True)
     config, model, data = reopen(folder, {} if data_name else given)
     model.to(device)
-    top1 = predict(model, data.eval_dataloader("test"), device).top1
+    precision = pick_precision(config["trainer"]["precision"], settings.accelerator)
+    top1 = predict(model, data.eval_dataloader("test"), device, precision=precision).top1
     _compare(top1, record, describe_device(device))
 
-    rows = evaluate_transfer(model, data, resolve(settings, "transfer", config), device, trained_top1=top1)
+    transfer = resolve(settings, "transfer", config)
+    rows = evaluate_transfer(model, data, transfer, device, precision=precision, trained_top1=top1)
     other = {**config, "data": given} if data_name else config
     shots = resolve(settings, "fewshot", other)
     found = evaluate_fewshot(model, build_data(other) if data_name else data, shots, device, data_name=data_name)
