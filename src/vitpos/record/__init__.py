@@ -12,6 +12,7 @@ from vitpos.record.files import (
     RecordError,
     read_record,
     read_records,
+    write_bytes_atomic,
     write_record,
     write_text_atomic,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "read_records",
     "run_name",
     "with_transfer",
+    "write_bytes_atomic",
     "write_record",
     "write_text_atomic",
 ]

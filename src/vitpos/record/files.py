@@ -41,19 +41,24 @@ class Problem:
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the new one, never a part.
+    """Write `text` in UTF-8; see `write_bytes_atomic`."""
+    write_bytes_atomic(path, text.encode())
 
-    The text goes to a temporary file in the same folder, reaches the disk, and is renamed over the target.
+
+def write_bytes_atomic(path: Path, content: bytes) -> None:
+    """Write `content` to `path` so that a reader sees the old file or the new one, never a part.
+
+    The content goes to a temporary file in the same folder, reaches the disk, and is renamed over the target.
 
     Raises:
         OSError: folder missing or read-only, disk full; the target is untouched and no temporary file stays.
     """
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "wb") as file:
             # mkstemp gives 0600; results are as readable as any other file of the run.
             os.fchmod(file.fileno(), 0o666 & ~_umask())
-            file.write(text)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

@@ -17,6 +17,7 @@ EXCLUDED = (
     "model_name",  # likewise
     "data_name",  # likewise
     "overrides",  # how the settings were typed
+    "from",  # where the parent lies; `parent` names it
     "hydra",  # the launcher and its folders
     "launcher",  # how many jobs run at once, and where
     "logger",  # who is told

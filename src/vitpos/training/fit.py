@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from vitpos.training.machine import pick_precision
 from vitpos.training.task import ClassificationTask
 
 CHECKPOINTS = "checkpoints"
+# What it says of devices stands in the record; the rest are advertisements.
+logging.getLogger("pytorch_lightning.utilities.rank_zero").setLevel(logging.WARNING)
 
 
 def fit(
@@ -61,6 +64,8 @@ def fit(
     with warnings.catch_warnings():
         # Our loaders live on the training device and have no workers to add.
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # between Lightning and PyTorch
+        warnings.filterwarnings("ignore", message="It is recommended to use `self.log.*sync_dist")  # gathered already
         warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
         warnings.filterwarnings("ignore", message="The number of training batches .* is smaller than the logging")
         trainer.fit(task, datamodule=data, ckpt_path=str(last) if resumed else None, weights_only=True)

@@ -133,10 +133,13 @@ def evaluate(
     from vitpos.record.schema import TransferRow
 
     started = time.perf_counter()
-    predictions = predict(model, data.test_dataloader(), device)
+    precision = machine.pick_precision(config["trainer"]["precision"], config["trainer"]["accelerator"])
+    predictions = predict(model, data.test_dataloader(), device, precision=precision)
     predictions.save(folder / "predictions.npz")
     record.metrics.update({f"test/{name}": value for name, value in predictions.metrics().items()})
-    rows = evaluate_transfer(model, data, config["transfer"], device, trained_top1=record.metrics["test/top1"])
+    rows = evaluate_transfer(
+        model, data, config["transfer"], device, precision=precision, trained_top1=record.metrics["test/top1"]
+    )
     record.transfer = [TransferRow.model_validate(row) for row in rows]
     record.metrics.update(evaluate_fewshot(model, data, config["fewshot"], device))
     record.diagnostics.update(diagnose(model, data, config["diagnostics"], device))

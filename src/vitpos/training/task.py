@@ -48,8 +48,9 @@ class ClassificationTask(pl.LightningModule):
         self.settings = OptimSettings(**optim)
         image_size = tuple(spec["image_size"])
         self.model = build_model(network, ImageSpec(image_size, spec["channels"], spec["classes"]))
-        self.train_loss = MeanMetric()
-        self.val_loss = MeanMetric()
+        # nan_strategy: a NaN must show, and looking for one at every step would make a GPU wait.
+        self.train_loss = MeanMetric(nan_strategy="disable")
+        self.val_loss = MeanMetric(nan_strategy="disable")
         self.val_metrics = classification_metrics(spec["classes"])
 
     def forward(self, images: Tensor) -> Tensor:
