@@ -2,66 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from vitpos.record import write_text_atomic
+from vitpos.record import write_bytes_atomic, write_text_atomic
 from vitpos.report.analysis import analyse
 from vitpos.report.columns import LEADING, table_fields, write_csv
-from vitpos.report.flags import Flag, study_flags
+from vitpos.report.figures import draw_cost, draw_curves, draw_forest, draw_seeds, render
+from vitpos.report.flags import study_flags
 from vitpos.report.grouping import make_sections, name_arms
+from vitpos.report.html import render_page
 from vitpos.report.latex import to_latex
-from vitpos.report.markdown import flags_to_markdown, to_markdown
+from vitpos.report.markdown import markdown_report, to_markdown
 from vitpos.report.rows import Analysis
 from vitpos.report.section_flags import section_flags
 from vitpos.report.selection import can_select
-from vitpos.report.study import Study, load_study
-from vitpos.report.table import Table, build_table
+from vitpos.report.study import load_study
+from vitpos.report.table import build_table
+from vitpos.report.table8 import table8
 from vitpos.report.terminal import print_table
 from vitpos.report.transfer import Point, transfer_fields, transfer_points
+from vitpos.report.transfer_table import transfer_table
+from vitpos.report.view import Report, SectionView, TransferView
 from vitpos.report.wording import caption, summary
 
 REFERENCE = "learned_1d"
 MARGIN = 0.5
 TRANSFER_LEADING = ("position", "height", "width", "protocol", "n", "top1_mean", "top1_ci95")
-
-
-@dataclass(frozen=True)
-class SectionView:
-    """A section ready to be shown.
-
-    Attributes:
-        analysis: its numbers.
-        flags: remarks on it.
-        table: its table with caption.
-        summary: two sentences.
-    """
-
-    analysis: Analysis
-    flags: list[Flag]
-    table: Table
-    summary: str
-
-
-@dataclass(frozen=True)
-class Report:
-    """A study ready to be shown.
-
-    Attributes:
-        study: the runs.
-        margin: tie band in percentage points.
-        flags: remarks on the whole study.
-        sections: one view per section.
-        points: accuracies at other image sizes.
-    """
-
-    study: Study
-    margin: float
-    flags: list[Flag]
-    sections: list[SectionView]
-    points: list[Point]
 
 
 def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MARGIN) -> Report:
@@ -82,20 +52,31 @@ def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MA
     arms = name_arms(study.runs)
     sections = make_sections(study.runs, arms, split_all=not can_select(study.runs))
     analyses = [analyse(section, reference, margin / 100) for section in sections]
-    views = [
-        SectionView(analysis, section_flags(analysis), build_table(analysis, caption(analysis)), summary(analysis))
-        for analysis in analyses
-    ]
-    flags = study_flags(study, reference, analyses)
-    return Report(study, margin, flags, views, transfer_points(study, analyses))
+    points = transfer_points(study, analyses)
+    return Report(
+        study=study,
+        flags=study_flags(study, reference, analyses),
+        sections=[_section(analysis) for analysis in analyses],
+        points=points,
+        transfers=_transfers(points),
+        table8=next((found for analysis in analyses if (found := table8(analysis, points))), None),
+    )
 
 
 def write_report(report: Report) -> Path:
     """Write all files of a report and return its folder, `<experiment>/report`."""
     folder = report.study.folder / "report"
-    folder.mkdir(exist_ok=True)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    drawings = {}
+    for picture in report.pictures:
+        forms = render(picture)
+        drawings[picture.name] = forms.pop("html")
+        for ending, content in forms.items():
+            write_bytes_atomic(folder / "figures" / f"{picture.name}.{ending}", content)
+        write_text_atomic(folder / "figures" / f"{picture.name}.csv", write_csv(picture.numbers))
     for name, text in files(report).items():
         write_text_atomic(folder / name, text)
+    write_text_atomic(folder / "report.html", render_page(report, drawings))
     return folder
 
 
@@ -105,17 +86,22 @@ def build_report(experiment: Path, reference: str = REFERENCE, margin: float = M
 
 
 def files(report: Report) -> dict[str, str]:
-    """Return the text files of a report by name."""
+    """Return the tables of a report as text, by file name."""
     analyses = [view.analysis for view in report.sections]
-    return {
+    latex = [
+        to_latex(view.table, [*report.flags, *view.flags], view.analysis.section.slug or report.study.name)
+        for view in report.sections
+    ]
+    found = {
         "table.csv": write_csv(table_fields(analyses), LEADING),
-        "table.md": _markdown(report),
-        "table.tex": "\n".join(
-            to_latex(view.table, [*report.flags, *view.flags], view.analysis.section.slug or report.study.name)
-            for view in report.sections
-        ),
+        "table.md": markdown_report(report),
+        "table.tex": "\n".join(latex),
         "transfer.csv": write_csv(transfer_fields(report.points), TRANSFER_LEADING),
     }
+    if report.table8:
+        found["table8.md"] = f"# {report.table8.title}\n\n{to_markdown(report.table8)}"
+        found["table8.tex"] = to_latex(report.table8, [], "table8")
+    return found
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -129,17 +115,29 @@ def print_report(report: Report, console: Console) -> None:
         console.print(f"{flag.kind}: {flag.text}", style="yellow" if flag.serious else "dim", markup=False)
 
 
-def _markdown(report: Report) -> str:
-    parts = [f"# {report.study.name}\n"]
-    if not report.sections:
-        parts.append("No run has finished or failed yet.\n")
-    for view in report.sections:
-        parts += [
-            f"## {view.table.title}\n",
-            f"{view.summary}\n",
-            to_markdown(view.table),
-            flags_to_markdown(view.flags),
-        ]
-    if report.flags:
-        parts += ["## Remarks\n", flags_to_markdown(report.flags)]
-    return "\n".join(part for part in parts if part)
+def _section(analysis: Analysis) -> SectionView:
+    slug = f"-{analysis.section.slug}" if analysis.section.slug else ""
+    pictures = [found for draw in (draw_forest, draw_seeds, draw_cost) if (found := draw(analysis))]
+    return SectionView(
+        analysis=analysis,
+        flags=section_flags(analysis),
+        table=build_table(analysis, caption(analysis)),
+        summary=summary(analysis),
+        pictures=[replace(picture, name=picture.name + slug) for picture in pictures],
+    )
+
+
+def _transfers(points: Sequence[Point]) -> list[TransferView]:
+    """Return one view per section that networks were trained in."""
+    by_section: dict[str, list[Point]] = {}
+    for point in points:
+        by_section.setdefault(point.section, []).append(point)
+    views = []
+    for place, (title, own) in enumerate(by_section.items()):
+        table = transfer_table(title, own)
+        picture = draw_curves(own, list(dict.fromkeys(point.arm for point in own)))
+        if picture and place:
+            picture = replace(picture, name=f"{picture.name}-{place + 1}")
+        if table:
+            views.append(TransferView(table, picture))
+    return views

@@ -84,8 +84,9 @@ def make_sections(runs: Sequence[Run], arms: dict[str, str], split_all: bool = F
     groups: dict[tuple[Value, ...], list[Run]] = defaultdict(list)
     for run in runs:
         groups[tuple(run.conditions.get(key) for key in splitting)].append(run)
-    # What the title says anyway need not be said twice.
-    extra = [key for key in splitting if key not in (*_NAMES, "data.image_size", "data._target_")]
+    # What the title says anyway need not be said twice; that a section is fine-tuned is said even if all runs are.
+    extra = [key for key in splitting if key not in (*_NAMES, "data.image_size", "data._target_", "fine-tuned from")]
+    extra.append("fine-tuned from")
     sections = []
     ordered = sorted(groups.values(), key=lambda group: _natural(_title(group[0], extra)))
     for number, group in enumerate(ordered):
@@ -100,6 +101,11 @@ def make_sections(runs: Sequence[Run], arms: dict[str, str], split_all: bool = F
             )
         )
     return sections
+
+
+def base_title(run: Run, size: tuple[int, int]) -> str:
+    """Return the title of the section that a run of this data set and network at an image size belongs to."""
+    return f"{run.record.data.name}, {size[0]} x {size[1]} px, {run.record.model.name}"
 
 
 def show(value: Value) -> str:
@@ -128,9 +134,8 @@ def _varying(runs: Sequence[Run], arms: dict[str, str]) -> dict[str, bool]:
 
 
 def _title(run: Run, extra: Sequence[str]) -> str:
-    height, width = run.record.data.image_size
-    parts = [f"{run.record.data.name}, {height} x {width} px", run.record.model.name]
-    parts += [f"{key} {show(run.conditions.get(key))}" for key in extra if run.conditions.get(key) is not None]
+    parts = [base_title(run, run.record.data.image_size)]
+    parts += [f"{key} {show(value)}" for key in extra if (value := run.conditions.get(key)) is not None]
     return ", ".join(parts)
 
 

@@ -80,6 +80,11 @@ class Study:
     problems: list[Problem]
     parents: dict[str, Run] = field(default_factory=dict)
 
+    @cached_property
+    def by_name(self) -> dict[str, Run]:
+        """Runs by name."""
+        return {run.name: run for run in self.runs}
+
     @property
     def finished(self) -> list[Run]:
         """Runs that finished."""

@@ -9,40 +9,13 @@ from statistics import fmean
 
 from vitpos.record import TransferRow
 from vitpos.report.columns import Field
-from vitpos.report.grouping import make_sections, name_arms
+from vitpos.report.grouping import base_title, make_sections, name_arms
+from vitpos.report.protocols import NOT_APPLICABLE, Protocol
 from vitpos.report.rows import Analysis
 from vitpos.report.statistics import Summary, summarise
 from vitpos.report.study import Run, Study
 
-NOT_APPLICABLE = "not_applicable"
 Size = tuple[int, int]
-
-
-@dataclass(frozen=True, order=True)
-class Protocol:
-    """How an accuracy at another size came about.
-
-    Attributes:
-        table: resampling of tables, or `not_applicable`.
-        coordinates: what computed codes did, or `not_applicable`.
-        temperature: off or log_tokens.
-        fine_tuned: whether the network was trained on at that size; else zero-shot.
-        epochs: epochs of fine-tuning, 0 for zero-shot.
-    """
-
-    table: str
-    coordinates: str
-    temperature: str
-    fine_tuned: bool = False
-    epochs: int = 0
-
-    @property
-    def text(self) -> str:
-        """The protocol in words, without factors that do nothing."""
-        factors = [name for name in (self.table, self.coordinates) if name != NOT_APPLICABLE]
-        factors += [self.temperature] if self.temperature != "off" else []
-        kind = f"fine-tuned {self.epochs} epochs" if self.fine_tuned else "zero-shot"
-        return ", ".join([kind, *factors])
 
 
 @dataclass(frozen=True)
@@ -50,7 +23,7 @@ class Point:
     """An arm at one size under one protocol, over seeds.
 
     Attributes:
-        section: title of the section the trained networks belong to.
+        section: title of the section the networks were trained in, before any fine-tuning.
         arm: name of the arm.
         trained: image size the network was trained at, before any fine-tuning.
         size: image size evaluated.
@@ -146,11 +119,13 @@ def _points(section: str, arm: str, runs: Sequence[Run]) -> list[Point]:
 def _point(section: str, arm: str, size: Size, protocol: Protocol, found: list[tuple[Run, TransferRow]]) -> Point:
     good = [(run, row) for run, row in found if not _failure(row)]
     images = {row.n for _, row in good if row.n}
-    first = found[0][0].record
+    first = found[0][0]
+    parent = first.record.parent if protocol.fine_tuned else None
+    trained = parent.image_size if parent else first.record.data.image_size
     return Point(
-        section=section,
+        section=base_title(first, trained) if parent else section,
         arm=arm,
-        trained=first.parent.image_size if first.parent and protocol.fine_tuned else first.data.image_size,
+        trained=trained,
         size=size,
         protocol=protocol,
         accuracy=summarise([row.top1 for _, row in good if row.top1 is not None]),
