@@ -138,8 +138,8 @@ def test_a_loss_that_is_not_finite_ends_the_run(compose):
 @pytest.mark.parametrize(
     "overrides", [("optim.ema_decay=0.9",), ("data.augment.mixup=0.4",), ("trainer.accumulate=2",)]
 )
-def test_options_of_training(compose, overrides):
-    assert run(compose(*overrides)).status == "finished"
+def test_options_of_training(compose, override):
+    assert run(compose(override)).status == "finished"
 
 
 def test_learning_rate_counts_optimiser_steps(compose):
