@@ -85,15 +85,16 @@ def resampling_matrix(size: int, trained: int, operator: TableResampling) -> Ten
     """
     if size == trained:
         return None
-    identity = torch.eye(trained, dtype=torch.float32, device=_CPU)[None, :, :, None]  # 1 channels trained 1
+    # As the rows of one image: PyTorch's antialiased kernel is wrong for images one pixel wide with several channels.
+    identity = torch.eye(trained, dtype=torch.float32, device=_CPU)[None, None]  # 1 1 trained trained
     mode, corners, antialias = {
         "bicubic_antialias": ("bicubic", False, True),
         "bicubic": ("bicubic", False, False),
         "bilinear": ("bilinear", False, False),
         "linear_corners": ("bilinear", True, False),
     }[operator]
-    weights = F.interpolate(identity, size=(size, 1), mode=mode, align_corners=corners, antialias=antialias)
-    return weights[0, :, :, 0].T.contiguous()
+    weights = F.interpolate(identity, size=(trained, size), mode=mode, align_corners=corners, antialias=antialias)
+    return weights[0, 0].T.contiguous()
 
 
 def resample(table: Tensor, rows: Tensor | None, columns: Tensor | None = None) -> Tensor:

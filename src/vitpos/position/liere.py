@@ -40,9 +40,9 @@ class LieRE(Position):
     ) -> None:
         super().__init__(geometry)
         width = geometry.head_dim
-        self.block = width if block_size == "full" else int(block_size)
+        self.block = width if block_size == "full" else block_size
         require(
-            self.block >= 2 and width % self.block == 0,
+            isinstance(self.block, int) and self.block >= 2 and width % self.block == 0,
             f"block_size={block_size}: must be full or at least 2 and divide the head width {width} "
             f"(dim={geometry.dim}, heads={geometry.heads})",
         )
