@@ -234,14 +234,23 @@ class TestSummary:
         grid = similarity_by_distance(np.ones((12, 12)), (3, 4))
         assert grid["distance"] == [0, 1, 2, 3, 4]
 
-    def test_structure(self):
+    def test_structure_of_a_factorised_table(self):
         rows, columns = torch.randn(5, 1, 8, dtype=torch.float64), torch.randn(1, 7, 8, dtype=torch.float64)
-        additive = structure((rows + columns).reshape(35, 8), (5, 7), seed=0)
-        assert additive["score"] == pytest.approx(1)
-        assert additive["shuffled_max"] < 0.6
-        noise = structure(torch.randn(35, 512, dtype=torch.float64), (5, 7), seed=0)
-        assert noise["score"] == pytest.approx((5 + 7 - 2) / 34, abs=0.05)
-        assert noise["shuffled_mean"] == pytest.approx((5 + 7 - 2) / 34, abs=0.03)
+        found = structure((rows + columns).reshape(35, 8), (5, 7), seed=0)["additive"]
+        assert found["score"] == pytest.approx(1)
+        assert found["shuffled_max"] < 0.6
+
+    def test_structure_of_a_kernel_of_offsets(self, position):
+        table = position("sincos_2d")(geometry=Geometry((5, 7), 0, 32, 2, 1)).embed(torch.zeros(1, 35, 32))[0]
+        found = structure(table.double(), (5, 7), seed=0)["offset"]
+        assert found["score"] == pytest.approx(1)
+        assert found["shuffled_max"] < 0.5
+
+    def test_structure_of_noise_is_that_of_chance(self):
+        found = structure(torch.randn(35, 512, dtype=torch.float64), (5, 7), seed=0)
+        assert found["additive"]["score"] == pytest.approx((5 + 7 - 2) / 34, abs=0.05)
+        assert found["additive"]["shuffled_mean"] == pytest.approx((5 + 7 - 2) / 34, abs=0.03)
+        assert found["offset"]["score"] < 2 * found["offset"]["shuffled_mean"] < 0.2
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +285,7 @@ class TestInspect:
         }
         assert json.loads((folder / "summary.json").read_text()) == summary
         assert summary["grid"] == [4, 6] and len(summary["prefix_similarity"]) == 1
-        for part in ("Effective rank", "Row norms", "Row/column structure", "prefix rows"):
+        for part in ("Effective rank", "Row norms", "row part plus a column part", "prefix rows"):
             assert part in " ".join(summary["words"])
         with np.load(folder / "tiles.npz") as numbers:
             expected = torch.nn.functional.cosine_similarity(TABLE[1:, None], TABLE[None, 1:], dim=-1)

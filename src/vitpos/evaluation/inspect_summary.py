@@ -15,6 +15,10 @@ from torch import Tensor
 from vitpos.evaluation.similarity import cosine_similarity
 
 SHUFFLES = 100
+STRUCTURE = {
+    "additive": "Share of the table that is a row part plus a column part",
+    "offset": "Share of the variation of similarity that follows the offset in rows and columns",
+}
 CYCLES = 3  # a period must fit so often into the lags looked at, or a slow decay would count as one
 
 
@@ -29,8 +33,7 @@ def summarise(table: Tensor, grid: tuple[int, int] | None, prefix: int, seed: in
         rounded), in positions without;
         `period`: the strongest period of similarity over the raster index, in positions, and the share of the
         detrended variation it carries;
-        `structure` on a grid: `score`, the share of the table's variance that a sum of a row part and a column part
-        explains, with `shuffled_mean` and `shuffled_max` of tables whose rows were permuted;
+        `structure` on a grid: see `structure`;
         `prefix_similarity`: mean cosine similarity of each prefix row with the patches, and `patch_similarity`, that
         of different patches with each other.
     """
@@ -104,28 +107,46 @@ def strongest_period(similarity: NDArray[np.float64]) -> tuple[float | None, flo
     return float(length / peak), float(band / power.sum())
 
 
-def structure(patches: Tensor, grid: tuple[int, int], seed: int) -> dict[str, float]:
-    """Return how much of a table (N, D) is a row part plus a column part, beside tables with permuted rows.
+def structure(patches: Tensor, grid: tuple[int, int], seed: int) -> dict[str, dict[str, float]]:
+    """Return how much of a table (N, D) follows the grid, beside tables with the same rows in random places.
 
-    score = (|row means|^2 + |column means|^2) / |table|^2 of the table less its mean, each summed over all patches and
-    dimensions. Chance gives about (H + W - 2) / (N - 1).
+    Returns:
+        `additive`: the share of the table's variance that a sum of a row part and a column part explains,
+        (|row means|^2 + |column means|^2) / |table|^2 of the table less its mean; 1 for a factorised table, about
+        (H + W - 2) / (N - 1) by chance.
+        `offset`: the share of the variation of cosine similarity that the offset (|rows|, |columns|) between two
+        different patches explains; 1 where similarity depends on nothing else.
+        Each with `score`, and `shuffled_mean` and `shuffled_max` over `SHUFFLES` permutations.
     """
     generator = torch.Generator().manual_seed(seed)
-    shuffled = [
-        _structure_score(patches[torch.randperm(len(patches), generator=generator)], grid) for _ in range(SHUFFLES)
-    ]
-    return {
-        "score": _structure_score(patches, grid),
-        "shuffled_mean": float(np.mean(shuffled)),
-        "shuffled_max": float(np.max(shuffled)),
-    }
+    orders = [torch.randperm(len(patches), generator=generator) for _ in range(SHUFFLES)]
+    similarity = cosine_similarity(patches).double()
+    found = {}
+    for name, real, shuffled in (
+        ("additive", _additive(patches, grid), [_additive(patches[order], grid) for order in orders]),
+        ("offset", _offset(similarity, grid), [_offset(similarity[order][:, order], grid) for order in orders]),
+    ):
+        found[name] = {"score": real, "shuffled_mean": float(np.mean(shuffled)), "shuffled_max": max(shuffled)}
+    return found
 
 
-def _structure_score(patches: Tensor, grid: tuple[int, int]) -> float:
+def _additive(patches: Tensor, grid: tuple[int, int]) -> float:
     centred = (patches - patches.mean(0)).reshape(*grid, -1)  # H W D
     total = centred.square().mean()
     explained = centred.mean(1).square().mean() + centred.mean(0).square().mean()
     return float(explained / total) if total > 0 else 0.0
+
+
+def _offset(similarity: Tensor, grid: tuple[int, int]) -> float:
+    first, second = torch.triu_indices(len(similarity), len(similarity), 1)
+    values = similarity[first, second]
+    offset = (first // grid[1] - second // grid[1]).abs() * grid[1] + (first % grid[1] - second % grid[1]).abs()
+    known = torch.isfinite(values)
+    values, offset = values[known], offset[known]
+    count = torch.bincount(offset).clamp(min=1)
+    means = torch.bincount(offset, weights=values) / count
+    total = (values - values.mean()).square().sum()
+    return float(1 - (values - means[offset]).square().sum() / total) if total > 1e-12 else 0.0
 
 
 def _number(value: Tensor) -> float | None:
@@ -154,11 +175,10 @@ def in_words(summary: dict[str, Any]) -> list[str]:
             f"Strongest period off the diagonal: {period['positions']:.1f} positions, with {period['strength']:.0%} of "
             f"the variation of similarity with distance."
         )
-    if "structure" in summary:
-        score = summary["structure"]
+    for name, score in summary.get("structure", {}).items():
         verdict = "above" if score["score"] > score["shuffled_max"] else "not above"
         words.append(
-            f"Row/column structure {score['score']:.2f}, {verdict} all {SHUFFLES} tables with shuffled rows "
+            f"{STRUCTURE[name]}: {score['score']:.2f}, {verdict} all {SHUFFLES} tables with shuffled rows "
             f"(mean {score['shuffled_mean']:.2f}, largest {score['shuffled_max']:.2f})."
         )
     if "prefix_similarity" in summary:
