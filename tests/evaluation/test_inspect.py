@@ -343,6 +343,13 @@ class TestInspect:
         with pytest.raises(ValueError, match="leave both out"):
             inspect(str(run_folder("sincos_2d")), grid=(5, 5), out=tmp_path / "out3")
 
+    def test_run_on_another_grid(self, npy, run_folder, drawn, tmp_path):
+        summary = inspect(str(run_folder("rope_axial")), to=(6, 6), out=tmp_path / "out")
+        assert summary["figures"] == ["kernel", "resize"]
+        assert drawn["resize"]["after_0"].shape == (6, 6)
+        with pytest.raises(ValueError, match="only a run of ours"):
+            inspect(npy, to=(6, 6), out=tmp_path / "out2")
+
     def test_large_tables_are_thinned(self, npy, drawn, tmp_path, monkeypatch):
         monkeypatch.setattr("vitpos.evaluation.inspect.MOST_DRAWN", 10)
         inspect(npy, out=tmp_path / "out")
@@ -353,7 +360,16 @@ class TestInspect:
 class TestCommandLine:
     def test_parse(self):
         assert parse(["source=a=b", "grid=4x6", "prefix=1", "seed=7", "limit=0.2"]) == {
-            **{"source": "a=b", "key": "", "grid": (4, 6), "prefix": 1, "seed": 7, "limit": 0.2, "out": None}
+            **{
+                "source": "a=b",
+                "key": "",
+                "grid": (4, 6),
+                "prefix": 1,
+                "seed": 7,
+                "limit": 0.2,
+                "to": None,
+                "out": None,
+            }
         }
         assert parse(["source=x", "grid=[4, 6]"])["grid"] == (4, 6)
         assert parse(["source=x"])["prefix"] is None
@@ -366,6 +382,7 @@ class TestCommandLine:
             (["source=x", "colour=red"], "not understood"),
             (["source=x", "grid=14"], "grid=14: give rows and columns"),
             (["source=x", "grid=0x4"], "grid=0x4"),
+            (["source=x", "to=a"], "to=a: give rows and columns"),
             (["source=x", "prefix=-1"], "prefix=-1"),
             (["source=x", "seed=one"], "seed=one"),
             (["source=x", "limit=0.2.1"], "limit=0.2.1"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 from matplotlib.text import Text
 
-from vitpos.evaluation.portrait import draw_position
+from vitpos.evaluation.portrait import draw_attention, draw_position
 from vitpos.evaluation.resized import draw_resize
 from vitpos.position import Geometry, Transfer
 
@@ -46,6 +46,12 @@ def test_heads_of_one_layer_get_panels_and_of_several_a_tile_each(position):
     apart = draw_position(position("rope_mixed")(geometry=GEOMETRY))["kernel_heads"]
     assert np.asarray(apart.arrays["tiles"]).shape == (2, 2, 3, 4)  # layers, heads, one tile
     assert "row 1, column 2" in texts(apart.figure)
+
+
+def test_attention_distances_of_a_record():
+    drawing = draw_attention({"attention_distance": [[1.0, 2.0]], "attention_distance_uniform": 3.0}, "seed 0.")
+    assert drawing.arrays["distances"].shape == (1, 2)
+    assert "seed 0." in texts(drawing.figure) and "uniform attention" in texts(drawing.figure)
 
 
 def test_resize_leaves_the_module_as_it_was(position):

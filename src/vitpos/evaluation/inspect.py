@@ -16,6 +16,7 @@ from torch import Tensor
 from vitpos.evaluation.inspect_source import Source, open_source
 from vitpos.evaluation.inspect_summary import in_words, summarise
 from vitpos.evaluation.portrait import READING, Drawing, draw_panels, draw_position
+from vitpos.evaluation.resized import draw_resize
 from vitpos.evaluation.similarity import MEANING, cosine_similarity, nothing_to_draw
 from vitpos.figures.table import (
     choose_dimensions,
@@ -25,10 +26,14 @@ from vitpos.figures.table import (
     symmetric_limit,
     table_figure,
 )
+from vitpos.position import Transfer
 from vitpos.position.grid import frequency_ladder
 
-USAGE = "source=RUN_FOLDER|FILE|TIMM_NAME|OWNER/NAME [key=TENSOR] [grid=HxW] [prefix=P] [seed=S] [limit=L] [out=FOLDER]"
-DEFAULTS = {"source": "", "key": "", "grid": "", "prefix": "", "seed": "0", "limit": "", "out": ""}
+USAGE = (
+    "source=RUN_FOLDER|FILE|TIMM_NAME|OWNER/NAME [key=TENSOR] [grid=HxW] [prefix=P] [seed=S] [limit=L] [to=HxW] "
+    "[out=FOLDER]"
+)
+DEFAULTS = {"source": "", "key": "", "grid": "", "prefix": "", "seed": "0", "limit": "", "to": "", "out": ""}
 MOST_DRAWN = 2048  # rows and columns of a similarity map; larger ones are thinned evenly
 THETA = 10000.0  # of the sinusoid drawn for comparison (Vaswani et al. 2017)
 
@@ -55,9 +60,6 @@ def parse(arguments: Sequence[str]) -> dict[str, Any]:
         settings[name] = value
     if not settings["source"]:
         raise ValueError(f"source= is missing. Usage: {USAGE}")
-    grid = re.fullmatch(r"[\[(]?\s*(\d+)\s*[x,]\s*(\d+)\s*[\])]?", settings["grid"])
-    if settings["grid"] and (grid is None or "0" in grid.groups()):
-        raise ValueError(f"grid={settings['grid']}: give rows and columns, as 14x14 or [14,14]")
     for name in ("prefix", "seed"):
         if settings[name] and not settings[name].isdigit():
             raise ValueError(f"{name}={settings[name]}: must be a whole number, at least 0")
@@ -70,12 +72,20 @@ def parse(arguments: Sequence[str]) -> dict[str, Any]:
     return {
         "source": settings["source"],
         "key": settings["key"],
-        "grid": (int(grid[1]), int(grid[2])) if grid else None,
+        "grid": _parse_grid("grid", settings["grid"]),
+        "to": _parse_grid("to", settings["to"]),
         "prefix": int(settings["prefix"]) if settings["prefix"] else None,
         "seed": int(settings["seed"] or 0),
         "limit": limit or None,
         "out": Path(settings["out"]) if settings["out"] else None,
     }
+
+
+def _parse_grid(name: str, value: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"[\[(]?\s*(\d+)\s*[x,]\s*(\d+)\s*[\])]?", value)
+    if value and (found is None or "0" in found.groups()):
+        raise ValueError(f"{name}={value}: give rows and columns, as 14x14 or [14,14]")
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def inspect(
@@ -86,6 +96,7 @@ def inspect(
     prefix: int | None = None,
     seed: int = 0,
     limit: float | None = None,
+    to: tuple[int, int] | None = None,
     out: Path | None = None,
 ) -> dict[str, Any]:
     """Draw and summarise a table of positions into a folder of its own.
@@ -97,6 +108,7 @@ def inspect(
         prefix: tokens in front of the patches; without it all that exceeds a given grid.
         seed: of the dimensions drawn as curves and of the shuffled baseline.
         limit: colours of the table run from -limit to limit; by default the 99th percentile.
+        to: for a run of ours, a grid to resize to; drawn before, after and difference, under the default protocol.
         out: folder to write into, `outputs/inspect/<name>` by default.
 
     Returns:
@@ -110,11 +122,15 @@ def inspect(
     summary: dict[str, Any] = {"source": source, "key": opened.key}
     words: list[str] = []
     drawings: dict[str, Drawing] = {}
+    if to and opened.position is None:
+        raise ValueError(f"to={to}: only a run of ours says how its positions follow the image to another grid")
     if opened.position is not None:
         given = (grid not in (None, opened.grid)) or (prefix not in (None, opened.prefix))
         if given:
             raise ValueError(f"{source} is a run of grid {opened.grid} and prefix {opened.prefix}: leave both out")
         drawings |= draw_position(opened.position, f"Run {opened.name}.")
+        if to and drawings:
+            drawings["resize"] = draw_resize(opened.position, to, Transfer(), f"Run {opened.name}.")
         if opened.table is None:
             words.append(f"{opened.position.label} adds no table to the tokens.")
             words.append(

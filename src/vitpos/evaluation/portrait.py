@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from vitpos.evaluation.similarity import EXPLANATION, MEANING, Kind, PositionMap, position_maps
+from vitpos.figures.attention import distance_figure
 from vitpos.figures.save import save
 from vitpos.figures.tiles import COSINE, Panel, Scale, panels_figure
 from vitpos.position import Position
@@ -58,6 +59,14 @@ def draw_position(position: Position, caption: str = "") -> dict[str, Drawing]:
         about = f"{READING} {EXPLANATION[kind]}{heads} {caption}"
         drawings[FIGURE[kind]] = draw_panels(kind, names, tiles, title, about)
     return drawings
+
+
+def draw_attention(diagnostics: Mapping[str, Any], caption: str = "") -> Drawing:
+    """Draw the attention distances of a record's diagnostics (`evaluation.diagnostics.diagnose`)."""
+    distances = np.asarray(diagnostics["attention_distance"])
+    uniform = diagnostics["attention_distance_uniform"]
+    figure = distance_figure(distances, uniform, title="Mean attention distance", caption=caption)
+    return Drawing(figure, {"distances": distances, "uniform": uniform})
 
 
 def draw_panels(

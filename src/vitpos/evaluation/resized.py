@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vitpos.evaluation.kernel import attention_kernel
@@ -16,7 +17,6 @@ from vitpos.evaluation.similarity import added_tables, nothing_to_draw
 from vitpos.figures.resize import Resized, resize_figure
 from vitpos.position import Position, Transfer
 from vitpos.position.base import Grid
-from vitpos.position.grid import resample, resampling_matrix
 
 COMPONENTS = 3
 READING = "Change: after minus the map before, stretched bilinearly."
@@ -98,6 +98,5 @@ def _rows(before: _Views, after: _Views) -> Iterator[Resized]:
 
 
 def _stretch(name: str, before: Tensor, after: Tensor) -> Resized:
-    rows, columns = (resampling_matrix(after.shape[axis], before.shape[axis], "bilinear") for axis in (0, 1))
-    stretched = resample(before[..., None], rows, columns)[..., 0]
+    stretched = F.interpolate(before[None, None], after.shape, mode="bilinear", align_corners=False)[0, 0]
     return Resized(name, before.numpy(), after.numpy(), stretched.numpy())
