@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from vitpos.position import Geometry, Transfer
-from vitpos.position.grid import resample, resampling_matrix
 from vitpos.position.learned_2d import Learned2D
+from vitpos.position.resampling import resample, resampling_matrix
 
 
 def test_first_half_of_the_channels_is_x_and_second_half_y(geometry):

@@ -4,8 +4,8 @@ import torch
 
 from vitpos import reference
 from vitpos.position import Geometry, Transfer
-from vitpos.position.grid import resampling_matrix
 from vitpos.position.relative_1d import Relative1D
+from vitpos.position.resampling import resampling_matrix
 
 
 @pytest.mark.parametrize("grid", [(4, 4), (3, 5), (1, 6), (6, 1), (1, 1)], ids=str)

@@ -8,8 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
-from vitpos.position.grid import alibi_slopes, axis_coordinates, pad_prefix, spread
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require, require_choice
+from vitpos.position.grid import alibi_slopes, pad_prefix, patch_coordinates
 from vitpos.position.once import OncePerPass
 
 
@@ -30,6 +31,7 @@ class Alibi2D(Position):
 
     label = "ALiBi 2-D"
     family = "bias"
+    injection = "bias"
     honours = frozenset({"coordinates"})
     distance: Tensor
     slopes: Tensor
@@ -51,16 +53,9 @@ class Alibi2D(Position):
         self._once = OncePerPass(geometry.depth)
         self.resize(geometry.grid, Transfer())
 
-    @property
-    def injection(self) -> str:
-        """Attention logits of every layer."""
-        return "bias"
-
     def derive(self) -> Mapping[str, Tensor | None]:
         """Distances between patches (T, T), zero for prefix tokens, and the slopes (K,) unless they are learned."""
-        mode, trained = self.transfer.coordinates, self.geometry.grid
-        axes = [axis_coordinates(size, old, mode) for size, old in zip(self.grid, trained, strict=True)]
-        position = spread(*axes)  # N 2
+        position = patch_coordinates(self.grid, self.geometry.grid, self.transfer.coordinates)  # N 2
         distance = (position[:, None] - position[None]).square().sum(-1).sqrt().float()  # N N
         tables: dict[str, Tensor | None] = {"distance": pad_prefix(distance, self.geometry.prefix, dims=2)}
         return tables if self._learned else {**tables, "slopes": self._fixed}

@@ -14,31 +14,12 @@ from typing import Literal, Self, get_args
 import torch
 from torch import Tensor, nn
 
+from vitpos.position.checks import require, require_choice
+
 Grid = tuple[int, int]
 TableResampling = Literal["bicubic_antialias", "bicubic", "bilinear", "linear_corners"]
 Coordinates = Literal["extrapolate", "rescale", "ntk"]
 Temperature = Literal["off", "log_tokens"]
-Injection = Literal["stem", "every", "shared"]
-
-
-def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a value outside `choices`, naming the setting.
-
-    Raises:
-        ValueError: `value` is not one of `choices`.
-    """
-    if value not in choices:
-        raise ValueError(f"{name}={value!r}: choose one of {', '.join(choices)}")
-
-
-def require(met: bool, rule: str) -> None:
-    """Refuse a setting; `rule` names the setting, the value and what is allowed.
-
-    Raises:
-        ValueError: `met` is false.
-    """
-    if not met:
-        raise ValueError(rule)
 
 
 @dataclass(frozen=True)
@@ -191,49 +172,3 @@ class Position(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._rebuild()
         return self
-
-
-class Additive(Position):
-    """Abstract module that adds a code to the tokens: at the stem, or at the input of every layer.
-
-    A subclass implements `code`; `copies` says how many separately learned tables it needs.
-
-    Args:
-        geometry: the network served.
-        inject: `stem` adds once; `every` adds one separate table per layer at that layer's input; `shared` adds the
-            same table at every layer's input.
-
-    Raises:
-        ValueError: an unknown `inject`.
-    """
-
-    family = "additive"
-
-    def __init__(self, geometry: Geometry, inject: Injection) -> None:
-        super().__init__(geometry)
-        require_choice("inject", inject, get_args(Injection))
-        self.inject = inject
-
-    @property
-    def injection(self) -> str:
-        """The value of `inject`."""
-        return self.inject
-
-    @property
-    def copies(self) -> int:
-        """Separately learned tables: L for `every`, otherwise 1."""
-        return self.geometry.depth if self.inject == "every" else 1
-
-    def code(self, copy: int) -> Tensor:
-        """Return the code of all tokens (T, D) from table number `copy`, at the current grid."""
-        raise NotImplementedError
-
-    def embed(self, x: Tensor) -> Tensor:
-        """Add the code at the stem."""
-        return x + self.code(0).to(x.dtype) if self.inject == "stem" else x
-
-    def before_layer(self, x: Tensor, layer: int) -> Tensor:
-        """Add the layer's own or the shared code."""
-        if self.inject == "stem":
-            return x
-        return x + self.code(layer if self.inject == "every" else 0).to(x.dtype)

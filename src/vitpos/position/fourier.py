@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require
-from vitpos.position.grid import axis_coordinates, pad_prefix, spread
+from vitpos.position.additive import Additive, Injection
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require
+from vitpos.position.grid import pad_prefix, patch_coordinates
 
 
 class _Code(nn.Module):
@@ -66,9 +68,8 @@ class Fourier(Additive):
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute the coordinates (N, 2), x then y."""
-        mode, trained = self.transfer.coordinates, self.geometry.grid
-        axes = [axis_coordinates(size, old, mode) for size, old in zip(self.grid, trained, strict=True)]
-        return {"position": spread(*axes).flip(1).float()}
+        position = patch_coordinates(self.grid, self.geometry.grid, self.transfer.coordinates)
+        return {"position": position.flip(1).float()}
 
     def code(self, copy: int) -> Tensor:
         """Evaluate the features in float32 at the current coordinates."""

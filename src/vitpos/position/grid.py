@@ -1,4 +1,4 @@
-"""Pure maths of grids of patches: coordinates, frequencies, resampling matrices, relative index maps.
+"""Pure maths of grids of patches: coordinates, frequencies, relative index maps.
 
 Tensors in, tensors out, on the CPU; float64 inside, so that a module rounds once. Letters as in `base.py`; `trained` is
 the extent of an axis at training size, `size` its extent now.
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitpos.position.base import Coordinates, Grid, TableResampling
+from vitpos.position.base import Coordinates, Grid
 
 _CPU = torch.device("cpu")
 
@@ -48,6 +48,16 @@ def spread(rows: Tensor, columns: Tensor) -> Tensor:
     return torch.stack((y, x), dim=-1).flatten(0, 1)
 
 
+def patch_coordinates(grid: Grid, trained: Grid, coordinates: Coordinates) -> Tensor:
+    """(y, x) of all patches in raster order, in units of the trained patch spacing, see `axis_coordinates`.
+
+    Returns:
+        float64, shape (N, 2).
+    """
+    rows, columns = (axis_coordinates(size, old, coordinates) for size, old in zip(grid, trained, strict=True))
+    return spread(rows, columns)
+
+
 def frequency_ladder(count: int, theta: float, endpoint: bool = False) -> Tensor:
     """Geometric frequencies theta^(-k / count), k = 0 .. count-1; with `endpoint` theta^(-k / (count - 1)).
 
@@ -72,48 +82,6 @@ def ntk_factors(count: int, size: int, trained: int, coordinates: Coordinates) -
         return torch.ones(count, dtype=torch.float64, device=_CPU)
     steps = torch.arange(count, dtype=torch.float64, device=_CPU)
     return (size / trained) ** (-steps / (count - 1))
-
-
-def resampling_matrix(size: int, trained: int, operator: TableResampling) -> Tensor | None:
-    """Return the matrix that resamples an axis of a learned table, by applying the operator to an identity.
-
-    All four operators are linear and separable, so a table (H, W, D) at another size is rows @ table @ columns^T:
-    exact, differentiable and deterministic on every device.
-
-    Returns:
-        float32, shape (size, trained), or None where nothing changes.
-    """
-    if size == trained:
-        return None
-    # As the rows of one image: PyTorch's antialiased kernel is wrong for images one pixel wide with several channels.
-    identity = torch.eye(trained, dtype=torch.float32, device=_CPU)[None, None]  # 1 1 trained trained
-    mode, corners, antialias = {
-        "bicubic_antialias": ("bicubic", False, True),
-        "bicubic": ("bicubic", False, False),
-        "bilinear": ("bilinear", False, False),
-        "linear_corners": ("bilinear", True, False),
-    }[operator]
-    weights = F.interpolate(identity, size=(trained, size), mode=mode, align_corners=corners, antialias=antialias)
-    return weights[0, 0].T.contiguous()
-
-
-def resample(table: Tensor, rows: Tensor | None, columns: Tensor | None = None) -> Tensor:
-    """Resample a table (H, W, D) by matrices for rows (H', H) and columns (W', W); None leaves an axis alone.
-
-    The products run in float32 whatever the autocast state; with nothing to do the table itself is returned.
-
-    Returns:
-        shape (H', W', D), float32 if anything was resampled.
-    """
-    if rows is None and columns is None:
-        return table
-    with torch.autocast(table.device.type, enabled=False):
-        table = table.float()
-        if rows is not None:
-            table = (rows.float() @ table.flatten(1)).reshape(len(rows), *table.shape[1:])  # H' W D
-        if columns is not None:
-            table = columns.float() @ table  # H' W' D
-    return table
 
 
 def relative_index(grid: Grid) -> Tensor:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require, require_choice
-from vitpos.position.grid import pad_prefix, resample, resampling_matrix
+from vitpos.position.additive import Additive, Injection, normal_tables
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require_choice
+from vitpos.position.grid import pad_prefix
+from vitpos.position.resampling import resample, resampling_matrices
 
 PrefixRows = Literal["learned", "zero"]
 
@@ -40,19 +43,14 @@ class Learned1D(Additive):
     ) -> None:
         super().__init__(geometry, inject)
         require_choice("prefix", prefix, get_args(PrefixRows))
-        require(std >= 0, f"std={std}: must not be negative")
         self.prefix_rows = geometry.prefix if prefix == "learned" else 0
         shape = self.prefix_rows + geometry.patches, geometry.dim
-        self.tables = nn.ParameterList(nn.init.normal_(torch.empty(shape), std=std) for _ in range(self.copies))
+        self.tables = normal_tables(self.copies, shape, std)
         self.resize(geometry.grid, Transfer())
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Resampling matrices of the two axes."""
-        (height, width), trained = self.grid, self.geometry.grid
-        return {
-            "row_matrix": resampling_matrix(height, trained[0], self.transfer.table),
-            "column_matrix": resampling_matrix(width, trained[1], self.transfer.table),
-        }
+        return resampling_matrices(self.grid, self.geometry.grid, self.transfer.table)
 
     def code(self, copy: int) -> Tensor:
         """Return the stored table at the trained grid, resampled patches behind the stored prefix rows elsewhere."""

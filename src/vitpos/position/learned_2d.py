@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require
-from vitpos.position.grid import pad_prefix, resample, resampling_matrix
+from vitpos.position.additive import Additive, Injection, normal_tables
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require
+from vitpos.position.grid import pad_prefix
+from vitpos.position.resampling import resample, resampling_matrices
 
 
 class Learned2D(Additive):
@@ -34,23 +37,14 @@ class Learned2D(Additive):
     def __init__(self, geometry: Geometry, *, inject: Injection = "stem", std: float = 0.02) -> None:
         super().__init__(geometry, inject)
         require(geometry.dim % 2 == 0, f"dim={geometry.dim}: must be even, half for X and half for Y")
-        require(std >= 0, f"std={std}: must not be negative")
         height, width = geometry.grid
-
-        def tables(rows: int) -> nn.ParameterList:
-            shape = rows, geometry.dim // 2
-            return nn.ParameterList(nn.init.normal_(torch.empty(shape), std=std) for _ in range(self.copies))
-
-        self.columns, self.rows = tables(width), tables(height)
+        self.columns = normal_tables(self.copies, (width, geometry.dim // 2), std)
+        self.rows = normal_tables(self.copies, (height, geometry.dim // 2), std)
         self.resize(geometry.grid, Transfer())
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Resampling matrices of the two axes."""
-        (height, width), trained = self.grid, self.geometry.grid
-        return {
-            "row_matrix": resampling_matrix(height, trained[0], self.transfer.table),
-            "column_matrix": resampling_matrix(width, trained[1], self.transfer.table),
-        }
+        return resampling_matrices(self.grid, self.geometry.grid, self.transfer.table)
 
     def code(self, copy: int) -> Tensor:
         """Look up both axes and concatenate: the first half of the channels depends on x, the second on y."""

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require, require_choice
-from vitpos.position.grid import pad_prefix, resample, resampling_matrix
+from vitpos.position.additive import Additive, Injection, normal_tables
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require_choice
+from vitpos.position.grid import pad_prefix
+from vitpos.position.resampling import resample, resampling_matrix
 
 TableCoordinates = Literal["fractional", "absolute"]
 
@@ -45,16 +48,12 @@ class Learned2DAdd(Additive):
     ) -> None:
         super().__init__(geometry, inject)
         require_choice("coordinates", coordinates, get_args(TableCoordinates))
-        require(std >= 0, f"std={std}: must not be negative")
         self.coordinates = coordinates
         if coordinates == "absolute":
             self.honours = frozenset()
-
-        def tables(rows: int) -> nn.ParameterList:
-            shape = rows, geometry.dim
-            return nn.ParameterList(nn.init.normal_(torch.empty(shape), std=std) for _ in range(self.copies))
-
-        self.columns, self.rows = tables(geometry.grid[1]), tables(geometry.grid[0])
+        height, width = geometry.grid
+        self.columns = normal_tables(self.copies, (width, geometry.dim), std)
+        self.rows = normal_tables(self.copies, (height, geometry.dim), std)
         self.resize(geometry.grid, Transfer())
 
     def derive(self) -> Mapping[str, Tensor | None]:

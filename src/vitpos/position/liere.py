@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Geometry, Position, Transfer, require
-from vitpos.position.grid import axis_coordinates, spread
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require
+from vitpos.position.grid import patch_coordinates
 
 
 class LieRE(Position):
@@ -31,6 +32,7 @@ class LieRE(Position):
 
     label = "LieRE"
     family = "rotary"
+    injection = "rotate"
     honours = frozenset({"coordinates"})
     position: Tensor
     upper: Tensor
@@ -52,17 +54,12 @@ class LieRE(Position):
         self.generators = nn.Parameter(torch.rand(shape) * scale)  # x then y
         self.resize(geometry.grid, Transfer())
 
-    @property
-    def injection(self) -> str:
-        """Queries and keys of every layer."""
-        return "rotate"
-
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute coordinates (N, 2), x then y, and where the entries above the diagonal go (entries,)."""
-        mode, trained = self.transfer.coordinates, self.geometry.grid
-        axes = [axis_coordinates(size, old, mode) / old for size, old in zip(self.grid, trained, strict=True)]
+        trained = torch.tensor(self.geometry.grid, device="cpu")
+        position = patch_coordinates(self.grid, self.geometry.grid, self.transfer.coordinates) / trained
         row, column = torch.triu_indices(self.block, self.block, 1, device="cpu")
-        return {"position": spread(*axes).flip(1).float(), "upper": row * self.block + column}
+        return {"position": position.flip(1).float(), "upper": row * self.block + column}
 
     def rotations(self, layer: int) -> Tensor:
         """Return the layer's rotations of all patches, (K, N, E / block, block, block), in float32."""

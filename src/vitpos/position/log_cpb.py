@@ -8,7 +8,8 @@ from math import log2
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Geometry, Position, Transfer, require
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require
 from vitpos.position.grid import prefixed_index, relative_offsets, spread
 
 
@@ -30,6 +31,7 @@ class LogCPB(Position):
 
     label = "log-CPB"
     family = "bias"
+    injection = "bias"
     honours = frozenset({"coordinates"})
     index: Tensor
     offsets: Tensor
@@ -45,11 +47,6 @@ class LogCPB(Position):
         for parameter in self.mlps.parameters():
             (nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.zeros_(parameter))
         self.resize(geometry.grid, Transfer())
-
-    @property
-    def injection(self) -> str:
-        """Attention logits of every layer."""
-        return "bias"
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Row of the table for every pair of tokens, and the log-spaced offsets, dy then dx."""

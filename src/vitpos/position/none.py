@@ -14,8 +14,4 @@ class NoPosition(Position):
 
     label = "None"
     family = "none"
-
-    @property
-    def injection(self) -> str:
-        """Nowhere."""
-        return "none"
+    injection = "none"

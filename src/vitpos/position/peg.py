@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Geometry, Position, require
+from vitpos.position.base import Geometry, Position
+from vitpos.position.checks import require
 
 
 class PEG(Position):

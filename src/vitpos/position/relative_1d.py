@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitpos.position.base import Geometry, Position, Transfer, require
-from vitpos.position.grid import pad_prefix, resample, resampling_matrix
+from vitpos.position.additive import normal_tables
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.grid import pad_prefix
+from vitpos.position.resampling import resample, resampling_matrix
 
 
 class Relative1D(Position):
@@ -29,20 +30,15 @@ class Relative1D(Position):
 
     label = "1-D relative"
     family = "bias"
+    injection = "bias"
     honours = frozenset({"table"})
     offset_matrix: Tensor | None
 
     def __init__(self, geometry: Geometry, *, std: float = 0.02) -> None:
         super().__init__(geometry)
-        require(std >= 0, f"std={std}: must not be negative")
         shape = 2 * geometry.patches - 1, geometry.head_dim
-        self.tables = nn.ParameterList(nn.init.normal_(torch.empty(shape), std=std) for _ in range(geometry.depth))
+        self.tables = normal_tables(geometry.depth, shape, std)
         self.resize(geometry.grid, Transfer())
-
-    @property
-    def injection(self) -> str:
-        """Attention logits of every layer."""
-        return "bias"
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Resampling matrix of the offsets."""

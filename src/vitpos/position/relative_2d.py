@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
-from vitpos.position.grid import prefixed_index, resample, resampling_matrix
+from vitpos.position.additive import normal_tables
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require_choice
+from vitpos.position.grid import prefixed_index
 from vitpos.position.once import OncePerPass
+from vitpos.position.resampling import resample, resampling_matrices
 
 Layers = Literal["separate", "shared"]
 
@@ -33,6 +36,7 @@ class Relative2D(Position):
 
     label = "2-D relative bias"
     family = "bias"
+    injection = "bias"
     honours = frozenset({"table"})
     index: Tensor
     row_matrix: Tensor | None
@@ -41,27 +45,20 @@ class Relative2D(Position):
     def __init__(self, geometry: Geometry, *, layers: Layers = "separate", std: float = 0.02) -> None:
         super().__init__(geometry)
         require_choice("layers", layers, get_args(Layers))
-        require(std >= 0, f"std={std}: must not be negative")
         self.layers = layers
         self.offsets = 2 * geometry.grid[0] - 1, 2 * geometry.grid[1] - 1
         shape = self.offsets[0] * self.offsets[1] + (3 if geometry.prefix else 0), geometry.heads
         copies = geometry.depth if layers == "separate" else 1
-        self.tables = nn.ParameterList(nn.init.normal_(torch.empty(shape), std=std) for _ in range(copies))
+        self.tables = normal_tables(copies, shape, std)
         self._once = OncePerPass(geometry.depth)
         self.resize(geometry.grid, Transfer())
-
-    @property
-    def injection(self) -> str:
-        """Attention logits of every layer."""
-        return "bias"
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Row of the table for every pair of tokens, and the resampling matrices of the offsets."""
         offsets = 2 * self.grid[0] - 1, 2 * self.grid[1] - 1
         return {
             "index": prefixed_index(self.grid, self.geometry.prefix).flatten(),
-            "row_matrix": resampling_matrix(offsets[0], self.offsets[0], self.transfer.table),
-            "column_matrix": resampling_matrix(offsets[1], self.offsets[1], self.transfer.table),
+            **resampling_matrices(offsets, self.offsets, self.transfer.table),
         }
 
     def bias(self, q: Tensor, k: Tensor, layer: int) -> Tensor:

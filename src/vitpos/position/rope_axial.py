@@ -8,13 +8,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require, require_choice, require_head_width
 from vitpos.position.grid import (
-    axis_coordinates,
     frequency_ladder,
     normalised_coordinates,
     ntk_factors,
     pad_prefix,
+    patch_coordinates,
     spread,
 )
 from vitpos.position.rotation import Pairing, rotate_pairs
@@ -45,6 +46,7 @@ class RopeAxial(Position):
 
     label = "RoPE axial"
     family = "rotary"
+    injection = "rotate"
     honours = frozenset({"coordinates", "ntk"})
     cos: Tensor
     sin: Tensor
@@ -61,8 +63,7 @@ class RopeAxial(Position):
         pairing: Pairing = "interleaved",
     ) -> None:
         super().__init__(geometry)
-        size = f"head width={geometry.head_dim} (dim={geometry.dim}, heads={geometry.heads})"
-        require(geometry.head_dim % 4 == 0, f"{size}: must be divisible by 4, a pair of channels for each of two axes")
+        require_head_width(geometry, 4, "a pair of channels for each of two axes")
         require(theta >= 1, f"theta={theta}: must be at least 1")
         require_choice("coordinates", coordinates, get_args(RopeCoordinates))
         require_choice("order", order, get_args(Order))
@@ -73,21 +74,14 @@ class RopeAxial(Position):
             self.honours = frozenset()
         self.resize(geometry.grid, Transfer())
 
-    @property
-    def injection(self) -> str:
-        """Queries and keys of every layer."""
-        return "rotate"
-
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute cosines and sines (T, E/2)."""
         integer, mode = self.coordinates == "integer", self.transfer.coordinates
         trained, count = self.geometry.grid, self.geometry.head_dim // 4
-        position = spread(
-            *(
-                axis_coordinates(size, old, mode) + self.offset if integer else normalised_coordinates(size)
-                for size, old in zip(self.grid, trained, strict=True)
-            )
-        )  # N 2, y then x
+        if integer:
+            position = patch_coordinates(self.grid, trained, mode) + self.offset  # N 2, y then x
+        else:
+            position = spread(*map(normalised_coordinates, self.grid))
         phases = []
         for axis in (1, 0) if self.order == "xy" else (0, 1):
             ladder = self.max_frequency * frequency_ladder(count, self.theta)

@@ -9,7 +9,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require, require_choice, require_head_width
 from vitpos.position.grid import frequency_ladder, normalised_coordinates, pad_prefix, spread
 from vitpos.position.rotation import rotate_pairs
 
@@ -40,6 +41,7 @@ class RopeDinoV3(Position):
 
     label = "RoPE DINOv3"
     family = "rotary"
+    injection = "rotate"
     cos: Tensor
     sin: Tensor
     position: Tensor
@@ -58,8 +60,7 @@ class RopeDinoV3(Position):
         rescale: float = 2.0,
     ) -> None:
         super().__init__(geometry)
-        size = f"head width={geometry.head_dim} (dim={geometry.dim}, heads={geometry.heads})"
-        require(geometry.head_dim % 4 == 0, f"{size}: must be divisible by 4, a pair of channels for each of two axes")
+        require_head_width(geometry, 4, "a pair of channels for each of two axes")
         require(0 < min_period <= max_period, f"min_period={min_period}, max_period={max_period}: need 0 < min <= max")
         require_choice("normalise", normalise, get_args(Normalise))
         require(shift >= 0, f"shift={shift}: must not be negative")
@@ -69,11 +70,6 @@ class RopeDinoV3(Position):
         self.shift, self.jitter, self.rescale = shift, jitter, rescale
         self._drawn: tuple[Tensor, Tensor] | None = None
         self.resize(geometry.grid, Transfer())
-
-    @property
-    def injection(self) -> str:
-        """Queries and keys of every layer."""
-        return "rotate"
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute cosines and sines (T, E/2), and what augmentation needs: coordinates (N, 2) and 2 pi / P (E/4)."""

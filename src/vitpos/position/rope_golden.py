@@ -9,7 +9,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require, require_choice, require_head_width
 from vitpos.position.grid import frequency_ladder, normalised_coordinates, pad_prefix, spread
 from vitpos.position.rotation import Pairing, rotate_pairs
 
@@ -33,6 +34,7 @@ class RopeGolden(Position):
 
     label = "RoPE golden"
     family = "rotary"
+    injection = "rotate"
     cos: Tensor
     sin: Tensor
 
@@ -45,8 +47,7 @@ class RopeGolden(Position):
         pairing: Pairing = "half",
     ) -> None:
         super().__init__(geometry)
-        size = f"head width={geometry.head_dim} (dim={geometry.dim}, heads={geometry.heads})"
-        require(geometry.head_dim % 2 == 0, f"{size}: must be even, channels turn in pairs")
+        require_head_width(geometry, 2, "channels turn in pairs")
         rule = "need 0 < min <= max"
         require(
             0 < min_frequency <= max_frequency, f"min_frequency={min_frequency}, max_frequency={max_frequency}: {rule}"
@@ -54,11 +55,6 @@ class RopeGolden(Position):
         require_choice("pairing", pairing, get_args(Pairing))
         self.min_frequency, self.max_frequency, self.pairing = min_frequency, max_frequency, pairing
         self.resize(geometry.grid, Transfer())
-
-    @property
-    def injection(self) -> str:
-        """Queries and keys of every layer."""
-        return "rotate"
 
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute cosines and sines (K, T, E/2)."""

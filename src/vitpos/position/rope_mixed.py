@@ -9,8 +9,9 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
-from vitpos.position.base import Geometry, Position, Transfer, require, require_choice
-from vitpos.position.grid import axis_coordinates, frequency_ladder, ntk_factors, pad_prefix, spread
+from vitpos.position.base import Geometry, Position, Transfer
+from vitpos.position.checks import require, require_choice, require_head_width
+from vitpos.position.grid import frequency_ladder, ntk_factors, pad_prefix, patch_coordinates
 from vitpos.position.rotation import Pairing, rotate_both
 
 
@@ -31,14 +32,14 @@ class RopeMixed(Position):
 
     label = "RoPE mixed"
     family = "rotary"
+    injection = "rotate"
     honours = frozenset({"coordinates", "ntk"})
     position: Tensor
     stretch: Tensor
 
     def __init__(self, geometry: Geometry, *, theta: float = 10.0, pairing: Pairing = "interleaved") -> None:
         super().__init__(geometry)
-        size = f"head width={geometry.head_dim} (dim={geometry.dim}, heads={geometry.heads})"
-        require(geometry.head_dim % 4 == 0, f"{size}: must be divisible by 4, pairs in two orthogonal directions")
+        require_head_width(geometry, 4, "pairs in two orthogonal directions")
         require(theta >= 1, f"theta={theta}: must be at least 1")
         require_choice("pairing", pairing, get_args(Pairing))
         self.pairing = pairing
@@ -56,16 +57,10 @@ class RopeMixed(Position):
         )  # 2 L K E/2, x then y
         self.resize(geometry.grid, Transfer())
 
-    @property
-    def injection(self) -> str:
-        """Queries and keys of every layer."""
-        return "rotate"
-
     def derive(self) -> Mapping[str, Tensor | None]:
         """Compute coordinates (2, T, 1), x then y and zero for the prefix, and the frequencies' factors (2, 1, E/2)."""
         mode, trained = self.transfer.coordinates, self.geometry.grid
-        axes = [axis_coordinates(size, old, mode) for size, old in zip(self.grid, trained, strict=True)]
-        position = pad_prefix(spread(*axes), self.geometry.prefix)  # T 2
+        position = pad_prefix(patch_coordinates(self.grid, trained, mode), self.geometry.prefix)  # T 2
         count = self.geometry.head_dim // 4
         stretch = [ntk_factors(count, self.grid[axis], trained[axis], mode).repeat(2) for axis in (1, 0)]
         return {"position": position.T.flip(0).float()[..., None], "stretch": torch.stack(stretch).float()[:, None]}

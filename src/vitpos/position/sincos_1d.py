@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require
+from vitpos.position.additive import Additive, Injection
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require
 from vitpos.position.grid import axis_coordinates, frequency_ladder, ntk_factors, pad_prefix
 
 

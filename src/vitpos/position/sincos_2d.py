@@ -8,8 +8,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from vitpos.position.base import Additive, Geometry, Injection, Transfer, require, require_choice
-from vitpos.position.grid import axis_coordinates, frequency_ladder, ntk_factors, pad_prefix, spread
+from vitpos.position.additive import Additive, Injection
+from vitpos.position.base import Geometry, Transfer
+from vitpos.position.checks import require, require_choice
+from vitpos.position.grid import frequency_ladder, ntk_factors, pad_prefix, patch_coordinates
 
 Order = Literal["xy", "ij"]
 Grouping = Literal["axis", "function"]
@@ -68,8 +70,7 @@ class SinCos2D(Additive):
         """Compute the table (T, D)."""
         mode = "rescale" if self.coordinates == "fractional" else self.transfer.coordinates
         count, phases = self.geometry.dim // 4, []
-        axes = [axis_coordinates(size, old, mode) for size, old in zip(self.grid, self.geometry.grid, strict=True)]
-        position = spread(*axes)  # N 2, y then x
+        position = patch_coordinates(self.grid, self.geometry.grid, mode)  # N 2, y then x
         for axis in (1, 0) if self.order == "xy" else (0, 1):
             stretch = ntk_factors(count, self.grid[axis], self.geometry.grid[axis], mode)
             phases.append(position[:, axis, None] * frequency_ladder(count, self.theta, self.endpoint) * stretch)
