@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, TypedDict
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from vitpos.data.augment import Augment
-from vitpos.data.sampler import Shard, current_shard
-from vitpos.data.splits import Split
+from vitpos.data.sampler import EpochSampler, Shard, current_shard
+from vitpos.data.splits import Indices, Split
 from vitpos.spec import ImageSize, ImageSpec, as_size
 
 SplitName = Literal["train", "val", "test"]
+Part = Literal["train", "test"]  # of the source; "train" and "val" are carved from its "train"
 Batch = tuple[Tensor, Tensor, Tensor]
 
 
@@ -38,7 +39,6 @@ class Settings(TypedDict):
     batch_size: int
     limit_train: int
     split: Split
-    augment: Augment
     transfer_sizes: Sequence[int | Sequence[int]]
     shots: Sequence[int]
 
@@ -55,7 +55,6 @@ class ImageData(pl.LightningDataModule, ABC):
         batch_size: images per optimiser step over all ranks.
         limit_train: train on so many images only, stratified; 0 uses all.
         split: how validation images are carved from the training images.
-        augment: what happens to training images.
         transfer_sizes: image sizes at which a trained model is evaluated.
         shots: images per class of the few-shot evaluation.
 
@@ -75,7 +74,6 @@ class ImageData(pl.LightningDataModule, ABC):
         batch_size: int,
         limit_train: int,
         split: Split,
-        augment: Augment,
         transfer_sizes: Sequence[int | Sequence[int]],
         shots: Sequence[int],
     ) -> None:
@@ -90,10 +88,10 @@ class ImageData(pl.LightningDataModule, ABC):
         self.batch_size = batch_size
         self.limit_train = limit_train
         self.split = split
-        self.augment = augment
         self.transfer_sizes: list[ImageSize] = [as_size(size) for size in transfer_sizes]
         self.shots = [int(count) for count in shots]
-        self.reads: Counter[str] = Counter()
+        self.reads: Counter[Part] = Counter()
+        self._positions: dict[SplitName, Indices] = {}
 
     @property
     @abstractmethod
@@ -106,12 +104,26 @@ class ImageData(pl.LightningDataModule, ABC):
         return self.trainer.strategy.root_device if self.trainer is not None else torch.device("cpu")
 
     @abstractmethod
+    def part_labels(self, part: Part) -> Indices:
+        """Return the label of every image in a part of the source, without opening more images than it must."""
+
+    @abstractmethod
     def train_loader(self, shard: Shard) -> Loader:
         """Return the shuffled, augmented training batches of one rank."""
 
     @abstractmethod
     def eval_loader(self, split: SplitName, image_size: ImageSize, shard: Shard) -> Loader:
         """Return the plain batches of one rank, of any split at any image size."""
+
+    def setup(self, stage: str) -> None:
+        """Read the training part and check that every setting fits it, before anything is trained.
+
+        Raises:
+            ValueError: naming the file or setting that doesn't fit.
+        """
+        if stage == "fit":
+            self.train_dataloader()
+            self.val_dataloader()
 
     def train_dataloader(self) -> Loader:
         """Return this rank's training batches."""
@@ -134,3 +146,38 @@ class ImageData(pl.LightningDataModule, ABC):
         """
         size = self.image_size if image_size is None else as_size(image_size)
         return self.eval_loader(split, size, current_shard())
+
+    def labels(self, split: SplitName) -> tuple[Indices, Indices]:
+        """Return (index, label) of every image of a split, of all ranks, ascending in index, without making batches."""
+        positions = self.positions(split)
+        return positions, self.part_labels("test" if split == "test" else "train")[positions]
+
+    def positions(self, split: SplitName) -> Indices:
+        """Return the places of a split's images in its part of the source, ascending, drawn once."""
+        if split not in self._positions:
+            labels = self.part_labels("test" if split == "test" else "train")
+            if split == "test":
+                self._positions["test"] = np.arange(len(labels))
+            else:
+                train, val = self.carve(labels)
+                self._positions |= {"train": self.split.limit(train, labels, self.limit_train), "val": val}
+        return self._positions[split]
+
+    def carve(self, labels: Indices) -> tuple[Indices, Indices]:
+        """Return the (train, val) places in the training part, before `limit_train`."""
+        return self.split.carve(labels)
+
+    def share(self, split: SplitName, shard: Shard) -> Tensor:
+        """Return the places of the images that one rank evaluates.
+
+        Raises:
+            ValueError: a rank would have none.
+        """
+        positions = self.positions(split)
+        if len(positions) < shard.world:
+            raise ValueError(f"{len(positions)} {split} images can't be shared by {shard.world} ranks")
+        return torch.from_numpy(positions[shard.rank :: shard.world].copy())
+
+    def sampler(self, shard: Shard) -> EpochSampler:
+        """Return the order of one rank's training images, as places in `positions("train")`."""
+        return EpochSampler(len(self.positions("train")), self.batch_size, self.seed, shard)

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torchvision.datasets import CIFAR10
 
-from vitpos.data.base import Settings
+from vitpos.data.base import Part
 from vitpos.data.download import find_or_fetch
-from vitpos.data.memory import Arrays, InMemory, Part
+from vitpos.data.memory import Arrays, InMemory, MemorySettings
 from vitpos.spec import ImageSize
 
 
@@ -20,7 +20,7 @@ class Cifar(InMemory):
 
     Args:
         root: folder in which torchvision's folder of the data set lies, or will lie.
-        settings: see `ImageData`.
+        settings: see `InMemory`.
 
     Attributes:
         source: torchvision's data set, which checks its files against their checksums.
@@ -29,7 +29,7 @@ class Cifar(InMemory):
     source: ClassVar[type[CIFAR10]]
     channels = 3
 
-    def __init__(self, *, root: str | Path, **settings: Unpack[Settings]) -> None:
+    def __init__(self, *, root: str | Path, **settings: Unpack[MemorySettings]) -> None:
         super().__init__(**settings)
         self.root = Path(root).expanduser().absolute()
 

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
-from vitpos.data.memory import Arrays, InMemory, Part
+from vitpos.data.base import Part
+from vitpos.data.memory import Arrays, InMemory
 from vitpos.data.splits import stratified
 from vitpos.data.streams import SPLIT, numpy_stream
 from vitpos.spec import ImageSize

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 import torchvision.datasets
 
-from vitpos.data.base import Settings
+from vitpos.data.base import Part
 from vitpos.data.download import find_or_fetch
 from vitpos.data.idx import read_idx
-from vitpos.data.memory import Arrays, InMemory, Part
+from vitpos.data.memory import Arrays, InMemory, MemorySettings
 from vitpos.spec import ImageSize
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
@@ -32,7 +32,7 @@ class FashionMNIST(InMemory):
 
     Args:
         root: folder of the data set.
-        settings: see `ImageData`.
+        settings: see `InMemory`.
     """
 
     channels = 1
@@ -40,7 +40,7 @@ class FashionMNIST(InMemory):
     mean = (0.2860,)
     std = (0.3530,)
 
-    def __init__(self, *, root: str | Path, **settings: Unpack[Settings]) -> None:
+    def __init__(self, *, root: str | Path, **settings: Unpack[MemorySettings]) -> None:
         super().__init__(**settings)
         self.root = Path(root).expanduser().absolute()
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vitpos.data.augment import Augment, Draws
 from vitpos.data.base import Batch
+from vitpos.data.epochs import EpochLoader
 from vitpos.data.mix import Mix
 from vitpos.data.sampler import EpochSampler
 from vitpos.spec import ImageSize
@@ -47,11 +48,11 @@ class Preprocess:
         return result
 
 
-class TrainLoader:
-    """Shuffled, augmented batches of one rank, resumable in mid-epoch.
+class MemoryTrainLoader(EpochLoader):
+    """Shuffled, augmented batches of one rank.
 
     Args:
-        pixels: uint8 (n, C, h, w), the whole training file.
+        pixels: uint8 (n, C, h, w), the whole training part.
         labels: int64 (n,).
         chosen: int64 (m,), which of them to train on.
         sampler: the order of each epoch.
@@ -71,47 +72,27 @@ class TrainLoader:
         preprocess: Preprocess,
         mix: Mix | None,
     ) -> None:
+        super().__init__(sampler, mix)
         self.pixels, self.labels, self.chosen = pixels, labels, chosen
-        self.sampler, self.augment, self.preprocess, self.mix = sampler, augment, preprocess, mix
-        self._done = 0  # batches handed out in this epoch
-        self._start = 0  # first batch of the next iteration
+        self.augment, self.preprocess = augment, preprocess
 
-    def __len__(self) -> int:
-        return self.sampler.steps
-
-    def __iter__(self) -> Iterator[Batch]:
-        # A generator, so the epoch is read when the first batch is asked for: after Lightning has set it.
-        sampler, epoch = self.sampler, self.sampler.epoch
-        start, self._start = self._start, 0
+    def batches(self, start: int) -> Iterator[Batch]:
+        """Yield the sampler's present epoch from batch `start`, not mixed."""
         # An epoch's numbers go to the device at once, so that no step waits for the host.
-        index = self.chosen[self._send(sampler.local(sampler.positions()))]  # (steps, b)
-        draws = Draws(*(self._send(each) for each in self.augment.draw(sampler)))
-        for step in range(start, sampler.steps):
-            self._done = step + 1
-            yield self._batch(index[step], draws.at(step), epoch, step)
-
-    def _batch(self, index: Tensor, draws: Draws, epoch: int, step: int) -> Batch:
-        images = self.preprocess(self.augment.apply(self.pixels.index_select(0, index), draws))
-        labels = self.labels.index_select(0, index)
-        if self.mix is not None:
-            images, labels = self.mix(images, labels, epoch, step)
-        return images, labels, index
+        numbers = self.chosen[self._send(self.sampler.local(self.sampler.positions()))]  # (steps, b)
+        draws = Draws(*(self._send(each) for each in self.augment.draw(self.sampler)))
+        for step in range(start, len(self)):
+            index = numbers[step]
+            images = self.augment.apply(self.pixels.index_select(0, index), draws.at(step))
+            yield self.preprocess(images), self.labels.index_select(0, index), index
 
     def _send(self, table: Tensor) -> Tensor:
         if self.pixels.device.type == "cuda":
             table = table.pin_memory()
         return table.to(self.pixels.device, non_blocking=True)
 
-    def state_dict(self) -> dict[str, int]:
-        """Return where this epoch stands; Lightning stores it in the checkpoint."""
-        return {"step": self._done}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue the next iteration where the stored one stood; a finished epoch starts over."""
-        self._start = self._done = state["step"] % len(self)
-
-
-class EvalLoader:
+class MemoryEvalLoader:
     """Plain batches of one rank: its images in file order, each once.
 
     Args:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Literal, Unpack
+from typing import ClassVar, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from vitpos.data.base import ImageData, Settings, SplitName
-from vitpos.data.loader import EvalLoader, Preprocess, TrainLoader
+from vitpos.data.augment import Augment
+from vitpos.data.base import ImageData, Part, Settings, SplitName
+from vitpos.data.loader import MemoryEvalLoader, MemoryTrainLoader, Preprocess
 from vitpos.data.mix import Mix
-from vitpos.data.sampler import EpochSampler, Shard
+from vitpos.data.sampler import Shard
 from vitpos.data.splits import Indices
 from vitpos.spec import ImageSize, ImageSpec
 
-Part = Literal["train", "test"]
 Arrays = tuple[Tensor, Tensor]
+
+
+class MemorySettings(Settings):
+    """Settings that all in-memory data sets share; `ImageData` and `InMemory` describe them."""
+
+    augment: Augment
 
 
 class InMemory(ImageData):
     """A data set small enough to keep whole. A subclass gives its constants and `read`.
+
+    Args:
+        augment: what happens to training images.
+        settings: see `ImageData`.
 
     Attributes:
         channels: colour channels.
@@ -38,10 +49,10 @@ class InMemory(ImageData):
     std: ClassVar[tuple[float, ...]]
     any_size: ClassVar[bool] = False
 
-    def __init__(self, **settings: Unpack[Settings]) -> None:
+    def __init__(self, *, augment: Augment, **settings: Unpack[Settings]) -> None:
         super().__init__(**settings)
+        self.augment = augment
         self._parts: dict[tuple[Part, ImageSize | None], Arrays] = {}
-        self._positions: dict[SplitName, Tensor] = {}
 
     @abstractmethod
     def read(self, part: Part, image_size: ImageSize) -> Arrays:
@@ -52,41 +63,31 @@ class InMemory(ImageData):
         """Shape of training images and number of classes."""
         return ImageSpec(self.image_size, self.channels, self.classes)
 
-    def setup(self, stage: str) -> None:
-        """Read the training part and check that every setting fits it, before anything is trained.
+    def part_labels(self, part: Part) -> Indices:
+        """Return the label of every image in a part of the source."""
+        return np.asarray(self.load(part, self.image_size)[1].cpu())
 
-        Raises:
-            ValueError: naming the setting that doesn't fit.
-        """
-        if stage == "fit":
-            self.train_dataloader()
-            self.val_dataloader()
-
-    def train_loader(self, shard: Shard) -> TrainLoader:
+    def train_loader(self, shard: Shard) -> MemoryTrainLoader:
         """Return the shuffled, augmented training batches of one rank."""
         pixels, labels = self.load("train", self.image_size)
-        chosen = self._chosen("train")
-        sampler = EpochSampler(len(chosen), self.batch_size, self.seed, shard)
         augment = self.augment
         mix = Mix(augment.mixup, augment.cutmix, self.classes, self.seed) if augment.mixup or augment.cutmix else None
-        return TrainLoader(
+        return MemoryTrainLoader(
             pixels,
             labels,
-            chosen=chosen,
-            sampler=sampler,
+            chosen=torch.from_numpy(self.positions("train")).to(self.device),
+            sampler=self.sampler(shard),
             augment=augment,
             preprocess=self._preprocess(self.image_size),
             mix=mix,
         )
 
-    def eval_loader(self, split: SplitName, image_size: ImageSize, shard: Shard) -> EvalLoader:
+    def eval_loader(self, split: SplitName, image_size: ImageSize, shard: Shard) -> MemoryEvalLoader:
         """Return the plain batches of one rank, of any split at any image size."""
         pixels, labels = self.load("test" if split == "test" else "train", image_size)
-        chosen = self._chosen(split)
-        if len(chosen) < shard.world:
-            raise ValueError(f"{len(chosen)} {split} images can't be shared by {shard.world} ranks")
+        chosen = self.share(split, shard).to(self.device)
         size = max(1, self.batch_size // shard.world)
-        return EvalLoader(pixels, labels, chosen[shard.rank :: shard.world], size, self._preprocess(image_size))
+        return MemoryEvalLoader(pixels, labels, chosen, size, self._preprocess(image_size))
 
     def load(self, part: Part, image_size: ImageSize) -> Arrays:
         """Return a part's images and labels on the device, read once."""
@@ -97,23 +98,6 @@ class InMemory(ImageData):
         pixels, labels = self._parts[key]
         self._parts[key] = pixels.to(self.device), labels.to(self.device)
         return self._parts[key]
-
-    def carve(self, labels: Indices) -> tuple[Indices, Indices]:
-        """Return the (train, val) positions in the training part, before `limit_train`."""
-        return self.split.carve(labels)
-
-    def _chosen(self, split: SplitName) -> Tensor:
-        """Return the positions of a split in its part, on the device, drawn once."""
-        if split not in self._positions:
-            labels = self.load("test" if split == "test" else "train", self.image_size)[1].cpu().numpy()
-            if split == "test":
-                self._positions["test"] = torch.arange(len(labels))
-            else:
-                train, val = self.carve(labels)
-                train = self.split.limit(train, labels, self.limit_train)
-                self._positions |= {"train": torch.from_numpy(train), "val": torch.from_numpy(val)}
-        self._positions[split] = self._positions[split].to(self.device)
-        return self._positions[split]
 
     def _preprocess(self, size: ImageSize) -> Preprocess:
         return Preprocess(self.levels, self.mean, self.std, size, self.device)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vitpos.data.base import Settings
-from vitpos.data.memory import Arrays, InMemory, Part
+from vitpos.data.base import Part
+from vitpos.data.memory import Arrays, InMemory, MemorySettings
 from vitpos.data.splits import Indices
 from vitpos.data.streams import CONTENT, numpy_stream
 from vitpos.data.tasks import Grid, Integers, Scene, Task
@@ -39,7 +39,7 @@ class Where(InMemory):
         cell: side of a cell in pixels; the network's patch size.
         train_images: to train and validate on, whole groups.
         test_images: whole groups.
-        settings: see `ImageData`; `split.seed` is also the seed of the images.
+        settings: see `InMemory`; `split.seed` is also the seed of the images.
 
     Raises:
         ValueError: images that aren't whole groups, or a size that is not a grid of cells large enough for the task.
@@ -51,11 +51,11 @@ class Where(InMemory):
     any_size = True
 
     def __init__(
-        self, *, task: Task, cell: int, train_images: int, test_images: int, **settings: Unpack[Settings]
+        self, *, task: Task, cell: int, train_images: int, test_images: int, **settings: Unpack[MemorySettings]
     ) -> None:
         super().__init__(**settings)
         self.task, self.cell, self.classes = task, cell, task.classes
-        self._images = {"train": train_images, "test": test_images}
+        self._images: dict[Part, int] = {"train": train_images, "test": test_images}
         if cell < 1:
             raise ValueError(f"data.cell={cell}: must be at least 1")
         for part, images in self._images.items():
@@ -93,6 +93,10 @@ class Where(InMemory):
         every = np.arange(len(labels))
         return every[:-val], every[-val:]
 
+    def part_labels(self, part: Part) -> Indices:
+        """Return the label of every image in a part, generating none."""
+        return np.tile(np.arange(self.classes), self._images[part] // self.classes)
+
     def read(self, part: Part, image_size: ImageSize) -> Arrays:
         """Generate one part: uint8 images (n, 3, h, w) and labels (n,)."""
         grid, groups = self.grid(image_size), self._images[part] // self.classes
@@ -103,7 +107,7 @@ class Where(InMemory):
         cells = paint(scene, noise, grid[1])  # n N C p p
         images = cells.reshape(-1, *grid, *shape[2:]).transpose(0, 3, 1, 4, 2, 5)  # n C H p W p
         pixels = torch.from_numpy(np.ascontiguousarray(images)).view(-1, self.channels, *image_size)
-        return pixels, torch.arange(self.classes).repeat(groups)
+        return pixels, torch.from_numpy(self.part_labels(part))
 
     def _stream(self, part: Part, quantity: int) -> np.random.Generator:
         # A stream for each quantity: the first images stay the same if there are more of them.
