@@ -66,10 +66,10 @@ def test_folders_without_a_record(digits):
 def test_unequal_seeds(digits):
     digits.run("none", 5, 0.8)
     report = make_report(digits.folder)
-    assert "none 6" in text_of(report, "unequal seeds")
+    assert "none has 6, the others 5" in text_of(report, "unequal seeds")
     assert row(report, "none").comparison.n == 5
     assert row(report, "rope_axial").missing == (5,)
-    assert "rope_axial (seed 5)" in text_of(report, "missing")
+    assert "rope_axial seed 5" in text_of(report, "unequal seeds")
 
 
 def test_planted_confounder(digits):

@@ -11,10 +11,11 @@ from rich.console import Console
 from vitpos.record import write_bytes_atomic, write_text_atomic
 from vitpos.report.analysis import analyse
 from vitpos.report.columns import LEADING, table_fields, write_csv
-from vitpos.report.figures import draw_cost, draw_curves, draw_forest, draw_seeds, render
+from vitpos.report.comparison import Comparison, compare_reports
+from vitpos.report.figures import Picture, draw_cost, draw_curves, draw_forest, draw_seeds, render
 from vitpos.report.flags import study_flags
 from vitpos.report.grouping import make_sections, name_arms
-from vitpos.report.html import render_page
+from vitpos.report.html import render_comparison, render_page
 from vitpos.report.latex import to_latex
 from vitpos.report.markdown import markdown_report, to_markdown
 from vitpos.report.rows import Analysis
@@ -55,6 +56,7 @@ def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MA
     points = transfer_points(study, analyses)
     return Report(
         study=study,
+        settings=f"reference={reference} margin={margin:g}",
         flags=study_flags(study, reference, analyses),
         sections=[_section(analysis) for analysis in analyses],
         points=points,
@@ -66,14 +68,7 @@ def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MA
 def write_report(report: Report) -> Path:
     """Write all files of a report and return its folder, `<experiment>/report`."""
     folder = report.study.folder / "report"
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    drawings = {}
-    for picture in report.pictures:
-        forms = render(picture)
-        drawings[picture.name] = forms.pop("html")
-        for ending, content in forms.items():
-            write_bytes_atomic(folder / "figures" / f"{picture.name}.{ending}", content)
-        write_text_atomic(folder / "figures" / f"{picture.name}.csv", write_csv(picture.numbers))
+    drawings = _draw(report.pictures, folder / "figures")
     for name, text in files(report).items():
         write_text_atomic(folder / name, text)
     write_text_atomic(folder / "report.html", render_page(report, drawings))
@@ -83,6 +78,36 @@ def write_report(report: Report) -> Path:
 def build_report(experiment: Path, reference: str = REFERENCE, margin: float = MARGIN) -> Path:
     """Analyse an experiment folder, write its report, and return the report's folder; see `make_report`."""
     return write_report(make_report(experiment, reference, margin))
+
+
+def write_comparison(reports: Sequence[Report], output_dir: Path) -> tuple[Comparison, Path]:
+    """Write several experiments side by side into `output_dir/comparison/<A>+<B>`, and return them with that folder."""
+    comparison = compare_reports(reports)
+    folder = output_dir / "comparison" / "+".join(comparison.names)
+    drawings = _draw([comparison.picture] if comparison.picture else [], folder / "figures")
+    title = f"# Comparison of {', '.join(comparison.names)}"
+    texts = {
+        "comparison.csv": write_csv(comparison.fields),
+        "comparison.md": f"{title}\n\n{comparison.summary}\n\n{to_markdown(comparison.table)}",
+        "comparison.tex": to_latex(comparison.table, [], "comparison"),
+        "comparison.html": render_comparison(comparison, reports, drawings),
+    }
+    for name, text in texts.items():
+        write_text_atomic(folder / name, text)
+    return comparison, folder
+
+
+def _draw(pictures: Sequence[Picture], folder: Path) -> dict[str, bytes]:
+    """Draw pictures into a folder, with their numbers, and return what a page embeds of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawings = {}
+    for picture in pictures:
+        forms = render(picture)
+        drawings[picture.name] = forms.pop("html")
+        for ending, content in forms.items():
+            write_bytes_atomic(folder / f"{picture.name}.{ending}", content)
+        write_text_atomic(folder / f"{picture.name}.csv", write_csv(picture.numbers))
+    return drawings
 
 
 def files(report: Report) -> dict[str, str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from vitpos.record import RecordError
-from vitpos.report.build import MARGIN, REFERENCE, make_report, print_report, write_report
+from vitpos.report.build import MARGIN, REFERENCE, make_report, print_report, write_comparison, write_report
+from vitpos.report.terminal import print_table
 
 USAGE = """\
 Rebuild the report of finished runs, from their stored records alone.
@@ -82,11 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         settings = parse(texts)
-        for name in settings.experiments:
-            report = make_report(settings.output_dir / name, settings.reference, settings.margin)
+        reports = [
+            make_report(settings.output_dir / name, settings.reference, settings.margin)
+            for name in settings.experiments
+        ]
+        for report in reports:
             folder = write_report(report)
             print_report(report, console)
-            console.print(f"written to {folder}", markup=False, highlight=False)
+            console.print(f"written to {folder}", markup=False, highlight=False, soft_wrap=True)
+        if len(reports) > 1:
+            comparison, folder = write_comparison(reports, settings.output_dir)
+            print_table(comparison.table, console)
+            console.print(comparison.summary, markup=False, highlight=False)
+            console.print(f"written to {folder}", markup=False, highlight=False, soft_wrap=True)
     except (RecordError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

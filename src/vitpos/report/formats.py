@@ -44,6 +44,12 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_equals(p: float) -> str:
+    """0.0321 -> = 0.032, 0.00001 -> < 0.001."""
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
 def span(numbers: Iterable[int]) -> str:
     """0, 1, 2, 5 -> 0–2, 5."""
     ordered = sorted(set(numbers))

@@ -25,18 +25,18 @@ class PaperCell:
     accuracy: float | None
 
 
-COLUMNS = ("Default / stem", "Every layer", "Every layer, shared")
+COLUMNS = ("Stem", "Every layer", "Every layer, shared")
 TABLE8 = (
-    PaperCell("No pos. emb.", "Default / stem", "none", 0.61382),
+    PaperCell("No pos. emb.", "Stem", "none", 0.61382),
     PaperCell("No pos. emb.", "Every layer", "", None),
     PaperCell("No pos. emb.", "Every layer, shared", "", None),
-    PaperCell("1-D pos. emb.", "Default / stem", "learned_1d", 0.64206),
+    PaperCell("1-D pos. emb.", "Stem", "learned_1d", 0.64206),
     PaperCell("1-D pos. emb.", "Every layer", "learned_1d_every", 0.63964),
     PaperCell("1-D pos. emb.", "Every layer, shared", "learned_1d_shared", 0.64292),
-    PaperCell("2-D pos. emb.", "Default / stem", "learned_2d", 0.64001),
+    PaperCell("2-D pos. emb.", "Stem", "learned_2d", 0.64001),
     PaperCell("2-D pos. emb.", "Every layer", "learned_2d_every", 0.64046),
     PaperCell("2-D pos. emb.", "Every layer, shared", "learned_2d_shared", 0.64022),
-    PaperCell("Rel. pos. emb.", "Default / stem", "relative_1d", 0.64032),
+    PaperCell("Rel. pos. emb.", "Stem", "relative_1d", 0.64032),
     PaperCell("Rel. pos. emb.", "Every layer", "", None),
     PaperCell("Rel. pos. emb.", "Every layer, shared", "", None),
 )

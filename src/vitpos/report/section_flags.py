@@ -50,15 +50,16 @@ def _seed_flags(analysis: Analysis) -> list[Flag]:
     """Return remarks on missing, unequal and single seeds."""
     flags = []
     rows = [row for row in analysis.rows if row.runs]
-    holes = [f"{row.arm} (seed {_seeds(row.missing)})" for row in analysis.rows if row.missing]
-    if holes and analysis.setting is not None:
-        flags.append(Flag("missing", f"seeds that other arms have and these lack: {listed(holes)}."))
+    holes = listed(f"{row.arm} seed {_seeds(row.missing)}" for row in analysis.rows if row.missing)
     counts = Counter(len(row.runs) for row in rows)
     if len(counts) > 1:
         usual = counts.most_common(1)[0][0]
-        odd = listed(f"{row.arm} {len(row.runs)}" for row in rows if len(row.runs) != usual)
-        text = f"unequal numbers of seeds ({odd}; the others {usual}); differences use the seeds that both arms have."
+        odd = listed(f"{row.arm} has {len(row.runs)}" for row in rows if len(row.runs) != usual)
+        lacking = f"; missing: {holes}" if holes else ""
+        text = f"{odd}, the others {usual}{lacking}; differences use the seeds that both arms have."
         flags.append(Flag("unequal seeds", text))
+    elif holes and analysis.setting is not None:
+        flags.append(Flag("missing seeds", f"others have them: {holes}."))
     single = [row.arm for row in rows if len(row.runs) == 1]
     if single:
         flags.append(Flag("one seed", f"one seed only, so no interval and no verdict: {listed(single)}."))

@@ -33,12 +33,12 @@ def table8(analysis: Analysis, points: Iterable[Point]) -> Table | None:
     columns = [Column("", "What is encoded.", numeric=False)]
     for place in COLUMNS:
         columns += [
-            Column(f"{place}: paper, 5-shot", "The paper's number, percent."),
-            Column("ours, 5-shot", "Ours, percent, mean ± 95 % t-interval over seeds."),
-            Column("ours, top-1", "Test top-1 of the same networks."),
+            Column(f"{place}: paper", "The paper's 5-shot number, percent."),
+            Column(f"{place}: ours, 5-shot", "Ours, percent, mean ± 95 % t-interval over seeds."),
+            Column(f"{place}: ours, top-1", "Test top-1 of the same networks."),
         ]
         if tuned:
-            columns.append(Column("ours, fine-tuned", "Test top-1 after fine-tuning at another size."))
+            columns.append(Column(f"{place}: ours, fine-tuned", "Test top-1 after fine-tuning at another size."))
     names = list(dict.fromkeys(cell.row for cell in TABLE8))
     laid_out = []
     for name in names:

@@ -22,20 +22,22 @@ _OPTIONAL = (
     "PE parameters",
 )
 
+_INTERVAL = "\u00a0±\u00a0"  # a number and its interval stay on one line
+
 
 def print_table(table: Table, console: Console) -> None:
     """Print a table and its caption; columns that don't fit the terminal are left out, they are in the files."""
     shown = list(range(len(table.columns)))
     for heading in _OPTIONAL:
-        if sum(_width(table, place) + 2 for place in shown) <= console.width:
+        if sum(_width(table, place) + 3 for place in shown) <= console.width:
             break
         shown = [place for place in shown if table.columns[place].heading != heading]
     drawn = RichTable(title=escape(table.title), box=box.SIMPLE_HEAD, title_justify="left")
     for place in shown:
         column = table.columns[place]
-        drawn.add_column(escape(column.heading), justify="right" if column.numeric else "left", no_wrap=True)
+        drawn.add_column(escape(column.heading), justify="right" if column.numeric else "left", no_wrap=place == 0)
     for row in table.rows:
-        texts = [(escape(row[place].text), row[place].strong) for place in shown]
+        texts = [(escape(row[place].text).replace(" ± ", _INTERVAL), row[place].strong) for place in shown]
         drawn.add_row(*(f"[bold]{text}[/]" if strong else text for text, strong in texts))
     console.print(drawn)
     console.print(escape(table.caption), style="dim", highlight=False)

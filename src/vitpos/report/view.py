@@ -50,6 +50,7 @@ class Report:
 
     Attributes:
         study: the runs.
+        settings: reference and margin, as typed.
         flags: remarks on the whole study.
         sections: one view per section.
         points: accuracies at other image sizes.
@@ -58,11 +59,17 @@ class Report:
     """
 
     study: Study
+    settings: str
     flags: list[Flag]
     sections: list[SectionView]
     points: list[Point]
     transfers: list[TransferView]
     table8: Table | None
+
+    @property
+    def command(self) -> str:
+        """The command that rebuilds the report."""
+        return f"python scripts/report.py experiment={self.study.name} {self.settings}"
 
     @property
     def pictures(self) -> list[Picture]:

@@ -28,7 +28,7 @@ def caption(analysis: Analysis) -> str:
             "Sampling ±: how far the accuracy of one network would move on another test set of this size (95 %), apart "
             "from the interval over seeds."
         )
-    if analysis.reference:
+    if any(row.comparison for row in analysis.rows):
         family = max((row.comparison.family for row in analysis.rows if row.comparison), default=0)
         parts.append(
             f"Δ: mean difference to {analysis.reference} in points, paired by seed, ± the 95 % t-interval. Verdict: "
@@ -52,11 +52,16 @@ def summary(analysis: Analysis) -> str:
     if not rows:
         return f"{analysis.section.title}: no run has finished. Nothing can be said yet."
     reference = analysis.row(analysis.reference)
-    seeds = plural(len({run.seed for row in rows for run in row.runs}), "training seed")
+    counts = {row.comparison.n for row in rows if row.comparison} or {len(row.runs) for row in rows}
+    seeds = plural(max(counts), "training seed")
+    if min(counts) < max(counts):
+        seeds = f"{min(counts)} to {seeds}"
     if reference is None or reference.accuracy is None:
         first = f"On {analysis.section.title}, {plural(len(rows), 'position module')} were trained with {seeds}."
         return f"{first} There is no finished reference run, so no module is compared with another."
     others = [row for row in rows if row is not reference]
+    if not others:
+        return f"On {analysis.section.title}, only {reference.arm} has finished runs. Nothing is compared yet."
     base = with_interval(percent(reference.accuracy.mean), reference.accuracy.ci95)
     first = (
         f"On {analysis.section.title}, {plural(len(others), 'position module')} "

@@ -1,5 +1,5 @@
 """The report as one self-contained HTML file."""
 
-from vitpos.report.html.page import render_page
+from vitpos.report.html.page import render_comparison, render_page
 
-__all__ = ["render_page"]
+__all__ = ["render_comparison", "render_page"]

@@ -1,15 +1,16 @@
-"""Render a report as one self-contained HTML page."""
+"""Render reports as self-contained HTML pages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from vitpos.report.comparison import Comparison
 from vitpos.report.figures import Picture
 from vitpos.report.html import context
 from vitpos.report.html.runs import describe_runs
@@ -27,21 +28,12 @@ def render_page(report: Report, drawings: Mapping[str, bytes]) -> str:
         report: what to show.
         drawings: name of a picture -> its HTML form, see `figures.render`.
     """
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
     study = report.study
     analyses = [view.analysis for view in report.sections]
     runs = context.run_rows(study, analyses)
     values = {
         "title": f"{study.name}: what the position module buys",
         "name": study.name,
-        "css": _source("report.css"),
-        "js": _source("report.js"),
         "flags": context.by_seriousness(report.flags),
         "sections": [_section(view, place, drawings) for place, view in enumerate(report.sections)],
         "table8": report.table8,
@@ -50,10 +42,45 @@ def render_page(report: Report, drawings: Mapping[str, bytes]) -> str:
         "statuses": sorted({run["status"].split(",")[0] for run in runs}),
         "failures": context.failures(study),
         "environment": context.environment(study) if study.runs else [],
-        "command": f"python scripts/report.py experiment={study.name}",
+        "command": report.command,
         "run_data": _embedded(describe_runs(study.runs, analyses)),
     }
-    return environment.get_template("report.html.j2").render(values) + "\n"
+    return _render("report.html.j2", values)
+
+
+def render_comparison(comparison: Comparison, reports: Sequence[Report], drawings: Mapping[str, bytes]) -> str:
+    """Return the page of several experiments side by side; see `render_page`."""
+    values = {
+        "title": f"Comparison of {', '.join(comparison.names)}",
+        "summary": comparison.summary,
+        "table": comparison.table,
+        "figure": _picture(comparison.picture, drawings) if comparison.picture else None,
+        "experiments": [
+            {
+                "name": report.study.name,
+                "summaries": [view.summary for view in report.sections],
+                "flags": context.by_seriousness(
+                    [*report.flags, *(flag for view in report.sections for flag in view.flags)]
+                ),
+            }
+            for report in reports
+        ],
+        "command": comparison.command,
+        "run_data": Markup('{"common":{},"runs":{}}'),
+    }
+    return _render("comparison.html.j2", values)
+
+
+def _render(template: str, values: Mapping[str, Any]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    shared = {"css": _source("report.css"), "js": _source("report.js")}
+    return environment.get_template(template).render(shared | dict(values)) + "\n"
 
 
 def _section(view: SectionView, place: int, drawings: Mapping[str, bytes]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from html import escape
 
 from markupsafe import Markup
 
-from vitpos.report.figures.picture import BAND, GRID, INK
+from vitpos.report.figures.picture import BAND, COLOURS, GRID, INK
 
-_THEMED = {INK: "currentColor", GRID: "var(--grid)", BAND: "var(--band)"}
+_THEMED = {INK: "currentColor", GRID: "var(--grid)", BAND: "var(--band)"} | {
+    colour.lower(): f"var(--c{place})" for place, colour in enumerate(COLOURS)
+}
 # Metadata, and a style sheet that would apply to the whole page; the page's own has the same rule for figures.
 _UNWANTED = re.compile(r'\s*<metadata>.*?</metadata>|\s*<style type="text/css">.*?</style>', re.DOTALL)
 
