@@ -30,6 +30,7 @@ class Alibi2D(Position):
     """
 
     label = "ALiBi 2-D"
+    source = "Press et al. 2022 (ALiBi), in two dimensions"
     family = "bias"
     injection = "bias"
     honours = frozenset({"coordinates"})

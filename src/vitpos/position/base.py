@@ -99,12 +99,14 @@ class Position(nn.Module):
 
     Attributes:
         label: name in tables and figures.
+        source: the publication, author and year.
         family: none, additive, rotary, bias, convolutional or combined.
         honours: the factors of `Transfer` this module reacts to, out of "table" and "coordinates"; "ntk" besides
             "coordinates" says that it has frequencies to stretch.
     """
 
     label: str
+    source: str = ""
     family: str
     honours: frozenset[str] = frozenset()
 

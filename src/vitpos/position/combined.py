@@ -25,6 +25,7 @@ class Combined(Position):
         self.first, self.second = first(geometry=geometry), second(geometry=geometry)
         parts = self.first, self.second
         self.label = " + ".join(part.label for part in parts)
+        self.source = "; ".join(part.source for part in parts)
         self.honours = self.first.honours | self.second.honours
         if any("coordinates" in part.honours and "ntk" not in part.honours for part in parts):
             self.honours -= {"ntk"}

@@ -47,6 +47,7 @@ class Fourier(Additive):
     """
 
     label = "Learnable Fourier"
+    source = "Li et al. 2021"
     honours = frozenset({"coordinates"})
     position: Tensor
 

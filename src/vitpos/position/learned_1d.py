@@ -34,6 +34,7 @@ class Learned1D(Additive):
     """
 
     label = "1-D learned"
+    source = "Dosovitskiy et al. 2020, Eq. 1"
     honours = frozenset({"table"})
     row_matrix: Tensor | None
     column_matrix: Tensor | None

@@ -30,6 +30,7 @@ class Learned2D(Additive):
     """
 
     label = "2-D learned (X||Y)"
+    source = "Dosovitskiy et al. 2020, D.4"
     honours = frozenset({"table"})
     row_matrix: Tensor | None
     column_matrix: Tensor | None

@@ -34,6 +34,7 @@ class Learned2DAdd(Additive):
     """
 
     label = "2-D learned (X+Y)"
+    source = "Dehghani et al. 2023 (NaViT)"
     honours = frozenset({"table"})
     row_matrix: Tensor | None
     column_matrix: Tensor | None

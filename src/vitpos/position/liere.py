@@ -31,6 +31,7 @@ class LieRE(Position):
     """
 
     label = "LieRE"
+    source = "Ostmeier et al. 2024"
     family = "rotary"
     injection = "rotate"
     honours = frozenset({"coordinates"})

@@ -30,6 +30,7 @@ class LogCPB(Position):
     """
 
     label = "log-CPB"
+    source = "Liu et al. 2022 (Swin-V2)"
     family = "bias"
     injection = "bias"
     honours = frozenset({"coordinates"})

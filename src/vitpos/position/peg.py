@@ -25,6 +25,7 @@ class PEG(Position):
     """
 
     label = "PEG"
+    source = "Chu et al. 2021 (CPVT)"
     family = "convolutional"
 
     def __init__(self, geometry: Geometry, *, after: int = 0, kernel: int = 3) -> None:

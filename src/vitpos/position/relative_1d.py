@@ -29,6 +29,7 @@ class Relative1D(Position):
     """
 
     label = "1-D relative"
+    source = "Shaw et al. 2018, Dosovitskiy et al. 2020, D.4"
     family = "bias"
     injection = "bias"
     honours = frozenset({"table"})

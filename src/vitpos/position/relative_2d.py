@@ -35,6 +35,7 @@ class Relative2D(Position):
     """
 
     label = "2-D relative bias"
+    source = "Liu et al. 2021 (Swin), Bao et al. 2021 (BEiT)"
     family = "bias"
     injection = "bias"
     honours = frozenset({"table"})

@@ -45,6 +45,7 @@ class RopeAxial(Position):
     """
 
     label = "RoPE axial"
+    source = "Su et al. 2021, Heo et al. 2024 (rope-vit)"
     family = "rotary"
     injection = "rotate"
     honours = frozenset({"coordinates", "ntk"})

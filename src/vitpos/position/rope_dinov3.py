@@ -40,6 +40,7 @@ class RopeDinoV3(Position):
     """
 
     label = "RoPE DINOv3"
+    source = "Simeoni et al. 2025 (DINOv3)"
     family = "rotary"
     injection = "rotate"
     cos: Tensor

@@ -33,6 +33,7 @@ class RopeGolden(Position):
     """
 
     label = "RoPE golden"
+    source = "Xiong 2025"
     family = "rotary"
     injection = "rotate"
     cos: Tensor

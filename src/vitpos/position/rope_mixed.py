@@ -31,6 +31,7 @@ class RopeMixed(Position):
     """
 
     label = "RoPE mixed"
+    source = "Heo et al. 2024 (rope-vit)"
     family = "rotary"
     injection = "rotate"
     honours = frozenset({"coordinates", "ntk"})

@@ -29,6 +29,7 @@ class SinCos1D(Additive):
     """
 
     label = "1-D sin-cos"
+    source = "Vaswani et al. 2017"
     honours = frozenset({"coordinates", "ntk"})
     table: Tensor
 

@@ -39,6 +39,7 @@ class SinCos2D(Additive):
     """
 
     label = "2-D sin-cos"
+    source = "Chen et al. 2021 (MoCo-v3), He et al. 2022 (MAE)"
     honours = frozenset({"coordinates", "ntk"})
     table: Tensor
 
