@@ -6,6 +6,7 @@ Letters: B batch, T tokens, D width, K heads, E = D / K head width.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from timm.layers import DropPath, LayerScale, Mlp
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from vitpos.position import Position
 
-NORM_EPS = 1e-6  # the value of every ViT release; PyTorch's default differs
+layer_norm = partial(nn.LayerNorm, eps=1e-6)  # the value of the first ViTs; PyTorch's default differs
 
 
 class Attention(nn.Module):
@@ -77,6 +78,7 @@ class Block(nn.Module):
         layer_scale: initial LayerScale gain; 0 builds none.
         qkv_bias: whether the projection to q, k and v has a bias.
         mlp: feed-forward network, called as `mlp(in_features=, hidden_features=)`.
+        norm: normalisation of the tokens, called with D; the network's last one is of the same kind.
     """
 
     def __init__(
@@ -88,16 +90,17 @@ class Block(nn.Module):
         layer_scale: float = 0.0,
         qkv_bias: bool = True,
         mlp: Callable[..., nn.Module] = Mlp,
+        norm: Callable[[int], nn.Module] = layer_norm,
     ) -> None:
         super().__init__()
 
         def scale() -> nn.Module:
             return LayerScale(dim, init_values=layer_scale) if layer_scale else nn.Identity()
 
-        self.norm1 = nn.LayerNorm(dim, eps=NORM_EPS)
+        self.norm1 = norm(dim)
         self.attn = Attention(dim, heads, qkv_bias)
         self.ls1 = scale()
-        self.norm2 = nn.LayerNorm(dim, eps=NORM_EPS)
+        self.norm2 = norm(dim)
         self.mlp = mlp(in_features=dim, hidden_features=int(dim * mlp_ratio))
         self.ls2 = scale()
         self.drop_path = DropPath(drop_path) if drop_path else nn.Identity()

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from copy import deepcopy
+from typing import Any, Literal, get_args
 
 import torch
 from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
-from vitpos.models.block import NORM_EPS, Block
+from vitpos.models.block import Block
 from vitpos.position import Geometry, Position, Transfer
 from vitpos.spec import ImageSize, ImageSpec, as_size
 
 Pool = Literal["cls", "mean", "mean_beside_cls"]
+FinalNorm = Literal["pooled", "tokens", "none"]
 
 
 def grid_of(image_size: ImageSize, patch_size: int) -> tuple[int, int]:
@@ -41,7 +43,8 @@ class ViT(nn.Module):
     """Vision Transformer.
 
     Args:
-        spec: image size, channels and classes of the data it is trained on.
+        spec: image size, channels and classes of the data it is trained on; with no classes there is no head, and the
+            logits are what it would read.
         position: builds the position module from `geometry=`.
         patch_size: side of a square patch in pixels.
         dim: token width D.
@@ -51,9 +54,10 @@ class ViT(nn.Module):
         registers: register tokens (Darcet et al. 2023).
         block: builds a layer from `dim=` and `drop_path=`.
         drop_path: stochastic depth of the last layer; earlier layers less, linearly.
+        final_norm: what the norm behind the last layer acts on: `pooled` tokens, all `tokens` before pooling, `none`.
 
     Raises:
-        ValueError: a patch size that does not divide the image, an unknown pool, sizes below one.
+        ValueError: a patch size that does not divide the image, an unknown pool or final norm, sizes below one.
     """
 
     def __init__(
@@ -67,10 +71,13 @@ class ViT(nn.Module):
         pool: Pool = "cls",
         registers: int = 0,
         drop_path: float = 0.0,
+        final_norm: FinalNorm = "pooled",
     ) -> None:
         super().__init__()
-        if pool not in ("cls", "mean", "mean_beside_cls"):
-            raise ValueError(f"model.pool={pool!r}: choose cls, mean or mean_beside_cls")
+        if pool not in get_args(Pool):
+            raise ValueError(f"model.pool={pool!r}: choose one of {', '.join(get_args(Pool))}")
+        if final_norm not in get_args(FinalNorm):
+            raise ValueError(f"model.final_norm={final_norm!r}: choose one of {', '.join(get_args(FinalNorm))}")
         if registers < 0:
             raise ValueError(f"model.registers={registers}: must be at least 0")
         if depth < 1:
@@ -86,15 +93,18 @@ class ViT(nn.Module):
             img_size=None, patch_size=patch_size, in_chans=spec.channels, embed_dim=dim, strict_img_size=False
         )
         rates = [drop_path * layer / max(depth - 1, 1) for layer in range(depth)]
-        self.blocks = nn.ModuleList(block(dim=dim, drop_path=rate) for rate in rates)
-        # As in timm, a network that averages normalises after pooling instead of before.
-        self.norm = nn.LayerNorm(dim, eps=NORM_EPS) if pool == "cls" else nn.Identity()
-        self.fc_norm = nn.Identity() if pool == "cls" else nn.LayerNorm(dim, eps=NORM_EPS)
-        self.head = nn.Linear(dim, spec.classes)
+        layers = [block(dim=dim, drop_path=rate) for rate in rates]
+        self.blocks = nn.ModuleList(layers)
+        norm = nn.Identity() if final_norm == "none" else deepcopy(layers[0].norm1)
+        # Names as in timm, where only a network that averages can have a norm after pooling.
+        per_token = pool == "cls" or final_norm == "tokens"
+        self.norm: nn.Module = norm if per_token else nn.Identity()
+        self.fc_norm: nn.Module = nn.Identity() if per_token else norm
+        self.head = nn.Linear(dim, spec.classes) if spec.classes else nn.Identity()
         self._initialise()
 
-        heads = {layer.attn.heads for layer in self.blocks if isinstance(layer, Block)}
-        self.geometry = Geometry(grid=grid, prefix=self.prefix, dim=dim, heads=heads.pop(), depth=depth)
+        heads = layers[0].attn.heads
+        self.geometry = Geometry(grid=grid, prefix=self.prefix, dim=dim, heads=heads, depth=depth)
         self.temperature = 1.0
         self.position = position(geometry=self.geometry)  # last: the backbone's weights must not depend on it
 
@@ -152,9 +162,9 @@ class ViT(nn.Module):
         return self.position.embed(x)
 
     def _pool(self, x: Tensor) -> Tensor:
-        # LayerNorm acts on each token alone, so only the token that is read need be normalised.
-        pooled = x[:, 0] if self.pool == "cls" else x[:, self.prefix :].mean(dim=1)
-        out: Tensor = self.fc_norm(self.norm(pooled))
+        # A norm acts on each token alone, so only the tokens that are read need be normalised.
+        pooled = self.norm(x[:, 0]) if self.pool == "cls" else self.norm(x[:, self.prefix :]).mean(dim=1)
+        out: Tensor = self.fc_norm(pooled)
         return out
 
     def _initialise(self) -> None:
