@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitpos.evaluation.features import extract, labels_of
+from vitpos.evaluation.features import extract
 from vitpos.position import Transfer
 
 
@@ -44,7 +44,7 @@ def test_present_image_size_is_used(vit, bars):
 
 def test_only_the_images_wanted_pass_the_network(vit, bars):
     model, data, seen = vit(), bars(), []
-    index, label = labels_of(data, "train", "cpu")
+    index, label = data.labels("train")
     model.patch_embed.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
     wanted = index[[40, 3, 17]]
     found = extract(model, data, "train", "pre_logits", "cpu", only=wanted)
@@ -55,13 +55,6 @@ def test_only_the_images_wanted_pass_the_network(vit, bars):
     assert (taken.label == label[[40, 3, 17]]).all()
     everything = extract(model, data, "train", "pre_logits", "cpu")
     np.testing.assert_allclose(everything.take(wanted).features, taken.features, atol=1e-5)
-
-
-def test_labels_need_no_test_image(bars):
-    data = bars()
-    index, label = labels_of(data, "train", "cpu")
-    assert (len(index), data.reads["test"]) == (48, 0)
-    assert (label == index % 4).all()
 
 
 def test_unusable_requests_are_refused(vit, bars, monkeypatch):

@@ -20,7 +20,7 @@ def test_accuracy_by_hand(vit, bars):
 
     support, query = (extract(model, data, split, "pre_logits", "cpu") for split in ("train", "test"))
     accuracies = []
-    for draw in support_of(data, SETTINGS, "cpu")[5]:
+    for draw in support_of(data, SETTINGS)[5]:
         place = [list(support.index).index(image) for image in draw]
         answers = Ridge()(support.features[place], support.label[place], query.features, 4)["fewshot"]
         accuracies.append((answers == query.label).mean())
@@ -37,9 +37,9 @@ def test_batches_and_training_seed_do_not_change_the_result(vit, bars):
 
 def test_another_network_is_judged_on_the_same_images(bars):
     torch.manual_seed(1)
-    one = support_of(bars(), SETTINGS, "cpu")
+    one = support_of(bars(), SETTINGS)
     torch.manual_seed(2)
-    other = support_of(bars(seed=3), SETTINGS, "cpu")
+    other = support_of(bars(seed=3), SETTINGS)
     assert all((a == b).all() for shots in (1, 5) for a, b in zip(one[shots], other[shots], strict=True))
 
 
@@ -74,10 +74,10 @@ def test_shots_that_cannot_be_are_refused(shots):
 def test_too_many_shots_are_found_without_a_network_or_a_test_image(bars):
     data = bars()
     with pytest.raises(ValueError, match=r"fewshot.shots=13: too few training images, class 0 has 12"):
-        support_of(data, SETTINGS | {"shots": [13]}, "cpu")
+        support_of(data, SETTINGS | {"shots": [13]})
     assert not data.reads["test"]
     with pytest.raises(ValueError, match=r"fewshot.draws=0"):
-        support_of(data, SETTINGS | {"draws": 0}, "cpu")
+        support_of(data, SETTINGS | {"draws": 0})
 
 
 def test_names_say_what_departs_from_the_paper(vit, bars):

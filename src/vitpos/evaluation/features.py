@@ -64,14 +64,6 @@ def cls(model: ViT, images: Tensor) -> Tensor:
 FEATURES: dict[str, Callable[[ViT, Tensor], Tensor]] = {f.__name__: f for f in (pre_logits, patch_mean, cls)}
 
 
-def labels_of(data: ImageData, split: SplitName, device: torch.device | str) -> tuple[Index, Index]:
-    """Return index and label of every image of a split, sorted by index, without asking the network."""
-    parts = [torch.stack((index, labels), dim=1).cpu() for _, labels, index in data.eval_dataloader(split)]
-    rows = gather(torch.cat(parts) if parts else torch.empty(0, 2, dtype=torch.int64), device).numpy()
-    index, first = np.unique(rows[:, 0], return_index=True)
-    return index, rows[first, 1]
-
-
 def extract(
     model: ViT,
     data: ImageData,

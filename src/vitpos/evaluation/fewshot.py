@@ -20,7 +20,7 @@ from hydra.utils import instantiate
 
 from vitpos.data.base import ImageData
 from vitpos.evaluation.classifiers import Classes, Classifier
-from vitpos.evaluation.features import extract, labels_of
+from vitpos.evaluation.features import extract
 from vitpos.models.vit import ViT
 
 ALL = "all"
@@ -54,7 +54,7 @@ def evaluate_fewshot(
     features, classes = str(settings["features"]), data.spec.classes
     given = settings["classifier"]
     classifier: Classifier = instantiate(given) if isinstance(given, Mapping) else given
-    chosen = support_of(data, settings, device)
+    chosen = support_of(data, settings)
     if not chosen:
         return {}
     only = np.unique(np.concatenate([part for parts in chosen.values() for part in parts]))
@@ -73,9 +73,7 @@ def evaluate_fewshot(
     return found
 
 
-def support_of(
-    data: ImageData, settings: Mapping[str, Any], device: torch.device | str
-) -> dict[int | str, list[Classes]]:
+def support_of(data: ImageData, settings: Mapping[str, Any]) -> dict[int | str, list[Classes]]:
     """Return the indices of the support images per number of shots and draw; reads training labels only.
 
     Called before training, it refuses in time what could not be evaluated afterwards.
@@ -88,7 +86,7 @@ def support_of(
         raise ValueError(f"fewshot.draws={draws}: must be at least 1")
     if not shots:
         return {}
-    index, label = labels_of(data, "train", device)
+    index, label = data.labels("train")
     return {count: draw_support(index, label, count, data.spec.classes, draws=draws, seed=seed) for count in shots}
 
 

@@ -20,6 +20,8 @@ from vitpos.evaluation.fewshot import evaluate_fewshot
 from vitpos.evaluation.predictions import predict
 from vitpos.evaluation.reopen import reopen
 from vitpos.evaluation.resolution import evaluate_transfer
+from vitpos.figures.resolution import draw_resolution
+from vitpos.figures.save import save
 from vitpos.record import CONFIG_FILE, Record, read_record, with_transfer, write_record
 from vitpos.sweep.jobs import LOCK_FILE
 from vitpos.training.build import build_data
@@ -120,6 +122,9 @@ def _evaluate(folder: Path, settings: DictConfig, data_name: str) -> Record:
 
     record = with_transfer(record, rows)
     record.metrics.update(found)
+    drawn = draw_resolution([row.model_dump() for row in record.transfer], model.image_size, record.position.label)
+    if drawn:
+        save(drawn[0], folder / "figures" / "resolution", drawn[1])
     write_record(folder, record)
     return record
 
