@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from http.client import HTTPException
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,7 @@ from typing import TypeVar
 from filelock import FileLock
 
 T = TypeVar("T")
+_may_fetch: ContextVar[bool] = ContextVar("may_fetch", default=True)
 log = logging.getLogger(__name__)
 
 SILENCE = 30.0  # seconds without a byte after which a server counts as dead
@@ -27,6 +29,16 @@ def _impatient(seconds: float) -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
+
+
+@contextmanager
+def without_fetching() -> Iterator[None]:
+    """Let a data set that is not on this machine be an error, for code that must create nothing."""
+    token = _may_fetch.set(False)
+    try:
+        yield
+    finally:
+        _may_fetch.reset(token)
 
 
 def find_or_fetch(
@@ -47,6 +59,8 @@ def find_or_fetch(
     found = find()
     if found is not None:
         return found
+    if not _may_fetch.get():
+        raise ValueError(f"data.root={root} holds no complete {name} yet")
     cause = "what came is incomplete"
     try:
         root.mkdir(parents=True, exist_ok=True)

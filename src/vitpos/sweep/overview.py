@@ -2,93 +2,138 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vitpos.record import RESULT_FILE
-from vitpos.sweep.execute import LOG_FILE, Outcome
-from vitpos.sweep.jobs import Job, state_of
-from vitpos.sweep.launchers import Launcher
+from vitpos.sweep.execute import Outcome
+from vitpos.sweep.jobs import Job, is_locked, state_of
+from vitpos.sweep.launcher import Launcher
+from vitpos.sweep.process import LOG_FILE
+from vitpos.sweep.study import Study, publish_study, track
 
-log = logging.getLogger("vitpos")
+POLL_SECONDS = 1.0
+
+
+@dataclass
+class Overview:
+    """Counts and prints.
+
+    Attributes:
+        total: jobs that were not finished at the start.
+        at_once: how many run at once.
+        outcomes: of the jobs that have ended, busy ones apart.
+    """
+
+    total: int
+    at_once: int
+    outcomes: list[Outcome] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.perf_counter() - self.started
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in one outcome and print its line."""
+        self.outcomes.append(outcome)
+        done, counts = len(self.outcomes), Counter(item.status for item in self.outcomes)
+        place = f"[{done:>{len(str(self.total))}}/{self.total}]"
+        accuracy = f"  test top-1 {outcome.top1:.2%}" if outcome.top1 is not None else ""
+        state = [f"failed {counts['failed']}"] if counts["failed"] else []
+        if done < self.total:
+            left = self.seconds / done * (self.total - done)
+            state += [f"running {min(self.at_once, self.total - done)}", f"about {duration(left)} left"]
+        tail = f"  ({', '.join(state)})" if state else ""
+        print(f"{place} {outcome.status:<8} {outcome.folder.name}{accuracy}  {outcome.seconds:.1f} s{tail}", flush=True)
+        if outcome.error:
+            print(f"{'':>{len(place)}} {outcome.error}", flush=True)
 
 
 def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: Any) -> bool:
     """Run what is not finished, print one line per job, then failures and the report.
 
+    A job that another process runs is waited for; when that process dies, the job is continued here.
+
     Args:
         jobs: all jobs of the sweep, finished ones included.
-        launcher: runs jobs, yields outcomes in the order in which they end.
-        fail_fast: stop starting jobs after the first failure.
+        launcher: runs jobs.
+        fail_fast: stop the sweep at its first failure.
         report: settings of the report: `reference`, `margin`.
 
     Returns:
         Whether every job is finished.
     """
-    started = time.perf_counter()
+    if not jobs:
+        print("no jobs")
+        return True
     todo = []
     for job in jobs:
         if state_of(job.folder) == "finished":
-            print(f"skipped   {job.name}  finished before", flush=True)
+            print(f"skipped   {job.name}  finished before")
         else:
             todo.append(job)
+    overview = Overview(len(todo), launcher.at_once(todo) if todo else 0)
+    if todo:
+        line = track(todo[0].config)
+        print(f"{len(todo)} of {len(jobs)} jobs to run, {overview.at_once} at once{line}", flush=True)
+        _run(todo, launcher, overview, fail_fast)
+    failed = [outcome for outcome in overview.outcomes if outcome.status == "failed"]
+    finished = len(jobs) - len(todo) + len(overview.outcomes) - len(failed)
+    print(f"\n{finished} of {len(jobs)} jobs finished, {len(failed)} failed, in {duration(overview.seconds)}")
     by_name = {job.name: job for job in jobs}
-    outcomes: list[Outcome] = []
-    running = launcher(todo) if todo else iter(())
-    for outcome in running:
-        outcomes.append(outcome)
-        print(_line(outcome, outcomes, len(todo), time.perf_counter() - started), flush=True)
-        if outcome.status == "failed" and fail_fast:
-            running.close()  # type: ignore[attr-defined]
-            break
-    counts = Counter(outcome.status for outcome in outcomes)
-    finished = len(jobs) - len(todo) + counts["finished"] + counts["skipped"]
-    seconds = time.perf_counter() - started
-    print(f"\n{finished} of {len(jobs)} jobs finished, {counts['failed']} failed, in {_duration(seconds)}")
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            print(f"failed    {outcome.folder.name}  {' '.join(by_name[outcome.folder.name].overrides)}")
-            print(f"          {outcome.error}")
-            print(f"          traceback: {_traceback_place(outcome.folder)}")
-        elif outcome.status == "busy":
-            print(f"busy      {outcome.folder.name}  is being run by another process; run again to wait for its result")
-    _report(jobs, report)
+    for outcome in failed:
+        print(f"failed    {outcome.folder.name}  {' '.join(by_name[outcome.folder.name].overrides)}")
+        print(f"          {outcome.error}")
+        print(f"          traceback: {_traceback_place(outcome.folder)}")
+    publish_study(Study(jobs, report), send=bool(todo))
     return finished == len(jobs)
 
 
-def _line(outcome: Outcome, outcomes: Sequence[Outcome], total: int, elapsed: float) -> str:
-    done = len(outcomes)
-    left = elapsed / done * (total - done)
-    accuracy = f"  test top-1 {outcome.top1:.2%}" if outcome.top1 is not None else ""
-    failed = sum(item.status == "failed" for item in outcomes)
-    count = f"[{done:>{len(str(total))}}/{total}]"
-    head = f"{count} {outcome.status:<8} {outcome.folder.name}{accuracy}  {outcome.seconds:.1f} s"
-    tail = f"  (failed {failed}, about {_duration(left)} left)" if done < total else f"  (failed {failed})"
-    return head + tail + (f"\n        {outcome.error}" if outcome.error else "")
+def _run(todo: Sequence[Job], launcher: Launcher, overview: Overview, fail_fast: bool) -> None:
+    """Run jobs until all have ended, here or in the processes that hold them."""
+    by_name = {job.name: job for job in todo}
+    while todo:
+        busy: list[Job] = []
+        running = launcher.run(todo)
+        for outcome in running:
+            if outcome.status == "busy":
+                busy.append(by_name[outcome.folder.name])
+                print(f"waiting   {outcome.folder.name}  another process runs it", flush=True)
+                continue
+            overview.add(outcome)
+            if outcome.status == "failed" and fail_fast:
+                if isinstance(running, Generator):
+                    running.close()
+                return
+        todo = _wait_for(busy, overview)
+
+
+def _wait_for(busy: list[Job], overview: Overview) -> list[Job]:
+    """Wait until other processes have let go of jobs; return those that they left unfinished."""
+    left: list[Job] = []
+    while busy and not left:
+        time.sleep(POLL_SECONDS)
+        for job in [job for job in busy if not is_locked(job.folder)]:
+            busy.remove(job)
+            if state_of(job.folder) == "finished":
+                overview.add(Outcome(job.folder, "skipped"))
+            else:
+                left.append(job)
+    return left + busy
 
 
 def _traceback_place(folder: Path) -> Path:
     return folder / (RESULT_FILE if (folder / RESULT_FILE).exists() else LOG_FILE)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a duration for people."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _report(jobs: Sequence[Job], settings: Any) -> None:
-    """Build the report of the sweep's experiment; a report that cannot be built does not hide the runs."""
-    from vitpos.report import build_report
-
-    folder = jobs[0].folder.parent
-    if not any(job.folder.joinpath(RESULT_FILE).exists() for job in jobs):
-        return
-    try:
-        build_report(folder, reference=settings.reference, margin=settings.margin)
-    except ValueError as error:
-        print(f"no report: {error}")

@@ -1,4 +1,4 @@
-"""One rank of a multi-process job: `python -m torch.distributed.run ... -m vitpos.sweep.rank RUN_FOLDER`."""
+"""One rank of a multi-process job, started by the agent: `python -m vitpos.sweep.rank RUN_FOLDER`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from vitpos.record import CONFIG_FILE
-from vitpos.sweep.execute import die_with_parent
+from vitpos.sweep.process import die_with_parent
 from vitpos.training.run import run
 
 

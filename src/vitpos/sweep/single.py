@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 
+from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.execute import execute
 from vitpos.sweep.jobs import make_job
+from vitpos.sweep.places import share_machine
 from vitpos.sweep.plan import show_plan
+from vitpos.sweep.process import LOG_FILE
 
 
 def run_single(config: DictConfig, overrides: tuple[str, ...]) -> None:
-    """Run one job in this process, or show it with `plan=true`; exits with 1 when it failed."""
-    job = make_job(config, overrides)
+    """Run one job in this process, or show it with `plan=true`; exits with 1 when it failed or cannot be built."""
+    try:
+        job = make_job(config, overrides)
+        share = share_machine([job])
+    except ValueError as error:  # a setting of the user's; Hydra would show a traceback
+        sys.exit(str(error))
     if config.plan:
-        show_plan([job], config.launcher)
-        return
+        with Estimator() as estimator:
+            sys.exit(not show_plan([job], instantiate(config.launcher), estimator))
     print(f"run folder  {job.folder}", flush=True)
-    logging.getLogger("vitpos").setLevel(logging.INFO)
-    outcome = execute(job.config, threads=int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
+    try:
+        outcome = execute(share.config(job), share.threads)
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command continues from here")
     if outcome.status == "finished":
         print(f"finished    test top-1 {outcome.top1:.2%} in {outcome.seconds:.1f} s")
     elif outcome.status == "skipped":
@@ -29,4 +37,4 @@ def run_single(config: DictConfig, overrides: tuple[str, ...]) -> None:
     elif outcome.status == "busy":
         sys.exit("another process is training this run")
     else:
-        sys.exit(f"failed      {outcome.error}\n            log: {job.folder / 'run.log'}")
+        sys.exit(f"failed      {outcome.error}\n            log: {job.folder / LOG_FILE}")

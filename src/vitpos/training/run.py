@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,19 +13,19 @@ import torch
 import torch.distributed as dist
 import yaml
 from hydra.utils import instantiate
-from pytorch_lightning.loggers import Logger, WandbLogger
+from pytorch_lightning.loggers import Logger
 
-from vitpos.data.base import ImageData
-from vitpos.models.vit import ViT
 from vitpos.position import Position
 from vitpos.record import CONFIG_FILE, Record, identity, run_name, write_record, write_text_atomic
 from vitpos.record.folder import run_folder
 from vitpos.training import machine
+from vitpos.training.afterwards import draw, evaluate
 from vitpos.training.build import build_data
 from vitpos.training.finetune import read_parent, resize_to_training_size
 from vitpos.training.fit import CHECKPOINTS, fit, plain_spec
+from vitpos.training.publish import publish
 from vitpos.training.task import ClassificationTask
-from vitpos.training.tracking import close
+from vitpos.training.tracking import Tracking, close
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +113,7 @@ def run(config: Mapping[str, Any]) -> Record | None:
             }
         )
         evaluate(config, folder, model, data, device, record)
-        _publish(logger, record)
+        publish(logger, record, draw(config, folder, model, record))
         write_record(folder, record)
         failed = False
         return record
@@ -122,56 +121,17 @@ def run(config: Mapping[str, Any]) -> Record | None:
         close(logger, failed)
 
 
-def evaluate(
-    config: Mapping[str, Any], folder: Path, model: ViT, data: ImageData, device: torch.device, record: Record
-) -> None:
-    """Add test metrics, transfer, few-shot and diagnostics of a trained model to its record."""
-    from vitpos.evaluation.diagnostics import diagnose
-    from vitpos.evaluation.fewshot import evaluate_fewshot
-    from vitpos.evaluation.predictions import predict
-    from vitpos.evaluation.resolution import evaluate_transfer
-    from vitpos.record.schema import TransferRow
-
-    started = time.perf_counter()
-    precision = machine.pick_precision(config["trainer"]["precision"], config["trainer"]["accelerator"])
-    predictions = predict(model, data.test_dataloader(), device, precision=precision)
-    predictions.save(folder / "predictions.npz")
-    record.metrics.update({f"test/{name}": value for name, value in predictions.metrics().items()})
-    rows = evaluate_transfer(
-        model, data, config["transfer"], device, precision=precision, trained_top1=record.metrics["test/top1"]
-    )
-    record.transfer = [TransferRow.model_validate(row) for row in rows]
-    record.metrics.update(evaluate_fewshot(model, data, config["fewshot"], device))
-    record.diagnostics.update(diagnose(model, data, config["diagnostics"], device))
-    record.diagnostics["evaluation_seconds"] = time.perf_counter() - started
-
-
 def _open_logger(config: Mapping[str, Any], folder: Path) -> Logger | None:
-    logger: Logger | None = instantiate(config["logger"], _convert_="all")(
-        folder=folder,
+    tracking: Tracking = instantiate(config["logger"], _convert_="all")
+    run = tracking.open(
+        folder,
         name=folder.name,
         group=str(config["experiment_name"]),
+        kind="train",
+        tags=[str(config["position_name"])],
         config={**config, "folder": str(folder), "commit": machine.commit(), "config_hash": identity(config)},
     )
-    return logger
-
-
-def _publish(logger: Logger | None, record: Record) -> None:
-    """Put what was measured after training into the W&B summary; best and last stand under separate names."""
-    if not isinstance(logger, WandbLogger):
-        return
-    run = logger.experiment
-    import wandb
-
-    run.summary.update({name: value for name, value in record.metrics.items() if value is not None})
-    run.summary.update(
-        {f"cost/{name}": value for name, value in (record.cost.model_dump() if record.cost else {}).items()}
-    )
-    run.summary.update({"best_epoch": record.best_epoch})
-    if record.transfer:
-        rows = [row.model_dump() for row in record.transfer]
-        table = wandb.Table(columns=list(rows[0]), data=[list(row.values()) for row in rows])
-        run.log({"transfer/table": table})
+    return tracking.logger(run, folder)
 
 
 def _validation_metrics(rows: list[dict[str, float]], best_epoch: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""One Weights & Biases run per job: its id beside the checkpoints, offline by itself without a login, always closed."""
+"""One Weights & Biases run per job: its id kept with the run, offline by itself without a login, always closed."""
 
 from __future__ import annotations
 
@@ -6,109 +6,208 @@ import logging
 import netrc
 import os
 import secrets
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, final
 from urllib.parse import urlparse
 
-from pytorch_lightning.loggers import Logger, WandbLogger
+if TYPE_CHECKING:  # so that a sweep can ask about tracking without waiting for PyTorch
+    from pytorch_lightning.loggers import Logger, WandbLogger
 
 log = logging.getLogger(__name__)
 
-INIT_TIMEOUT = 30.0  # seconds for a server to answer before the run goes on offline
+ANSWER_TIMEOUT = 5.0  # seconds for a server to answer at all
+INIT_TIMEOUT = 30.0  # seconds for it to open a run
+FINISH_TIMEOUT = 120.0  # seconds for the last uploads; what is missing then stays on disk for `make sync`
+ID_FILE = "wandb_id.txt"
 
 
-def no_logger(**_: Any) -> None:
-    """Track nothing."""
+class Tracking(Protocol):
+    """Where runs are tracked; built from a file in `conf/logger`."""
+
+    def announce(self) -> str:
+        """Return what a user should know of it before jobs start; settles for all of them whether it is online."""
+
+    def open(self, folder: Path, *, name: str, group: str, kind: str, tags: Sequence[str], config: Any) -> Any:
+        """Return a W&B run, or None if there is none."""
+
+    def logger(self, run: Any, folder: Path) -> Logger | None:
+        """Return Lightning's logger for an opened run."""
 
 
-def wandb_logger(
-    project: str, entity: str, tags: Sequence[str], *, folder: Path, name: str, group: str, config: Mapping[str, Any]
-) -> Logger | None:
-    """Open the W&B run of a run folder, the same one again when the folder is resumed.
+@final
+class NoTracking:
+    """Tracks nothing."""
 
-    Online with a login, offline without one or when the server does not answer; `WANDB_MODE` decides when it is set.
+    def announce(self) -> str:
+        """Return nothing to say."""
+        return ""
+
+    def open(self, folder: Path, **_: Any) -> None:
+        """Open nothing."""
+
+    def logger(self, run: None, folder: Path) -> None:
+        """Log nothing."""
+
+
+@final
+class WandbTracking:
+    """Weights & Biases: online with a login, offline without one or when the server does not answer.
+
+    `WANDB_MODE` decides where it is set.
 
     Args:
         project: W&B project.
         entity: account or team; empty for the default one.
         tags: extra tags.
-        folder: the run folder; all W&B files, caches included, stay inside it.
-        name: display name.
-        group: the experiment, so that its runs stand together.
-        config: nested plain settings.
     """
-    mode = os.environ.get("WANDB_MODE") or ("online" if has_login() else "offline")
-    if mode == "disabled":
-        return None
-    import wandb
 
-    keep_files_in(folder)
-    run_id = _run_id(folder)
+    def __init__(self, project: str, entity: str, tags: Sequence[str]) -> None:
+        self.project, self.entity, self.tags = project, entity, tuple(tags)
 
-    def start(mode: str) -> Any:
-        return wandb.init(
-            project=project,
-            entity=entity or None,
-            dir=str(folder),
-            id=run_id,
-            resume="allow",
-            name=name,
-            group=group,
-            job_type="train",
-            tags=[str(config["position_name"]), *tags],
-            config=dict(config),
-            mode=mode,  # type: ignore[arg-type]
-            allow_val_change=True,  # a resumed run may train longer
-            # A run left open in this process would otherwise be handed out again.
-            reinit="finish_previous",
-            settings=wandb.Settings(init_timeout=INIT_TIMEOUT, silent=True, console="off"),
-        )
+    def announce(self) -> str:
+        """Return whether runs go online, and keep it so for this process and those it starts."""
+        mode, reason = pick_mode()
+        os.environ["WANDB_MODE"] = mode
+        return f"W&B {mode}" + (f" ({reason})" if reason else "")
 
-    try:
-        run = start(mode)
-    except Exception as error:
-        if mode != "online":
-            raise
-        log.warning("W&B does not answer (%s); this run goes on offline, `make sync` uploads it later", error)
-        run = start("offline")
-    run.define_metric("trainer/global_step")
-    run.define_metric("*", step_metric="trainer/global_step")
-    return WandbLogger(experiment=run, save_dir=str(folder))
+    def open(
+        self, folder: Path, *, name: str, group: str, kind: str, tags: Sequence[str], config: Mapping[str, Any]
+    ) -> Any:
+        """Open the W&B run that belongs to a folder, the same one again when the folder is resumed.
+
+        Args:
+            folder: all W&B files, caches included, stay inside it.
+            name: display name.
+            group: the experiment, so that its runs stand together.
+            kind: W&B's job type.
+            tags: tags beside the configured ones.
+            config: nested plain settings.
+
+        Returns:
+            The run, or None with `WANDB_MODE=disabled`.
+        """
+        mode, reason = pick_mode()
+        if mode == "disabled":
+            return None
+        if reason:
+            log.warning("W&B is offline: %s", reason)
+        keep_files_in(folder)
+        import wandb
+
+        def start(mode: str) -> Any:
+            return wandb.init(
+                project=self.project,
+                entity=self.entity or None,
+                dir=str(folder),
+                id=_run_id(folder),
+                resume="allow",
+                name=name,
+                group=group,
+                job_type=kind,
+                tags=list(dict.fromkeys([*tags, *self.tags])),
+                config=dict(config),
+                mode=mode,  # type: ignore[arg-type]
+                allow_val_change=True,  # a resumed run may train longer
+                # A run left open in this process would otherwise be handed out again.
+                reinit="finish_previous",
+                settings=wandb.Settings(
+                    init_timeout=INIT_TIMEOUT, finish_timeout=FINISH_TIMEOUT, silent=True, console="off"
+                ),
+            )
+
+        try:
+            run = start(mode)
+        except Exception as error:
+            if mode != "online":
+                raise
+            log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", error)
+            os.environ["WANDB_MODE"] = mode = "offline"  # further jobs of this process need not wait for it again
+            run = start(mode)
+        if mode == "online":
+            log.info("W&B run %s", run.url)
+        run.define_metric("trainer/global_step")
+        run.define_metric("*", step_metric="trainer/global_step")
+        return run
+
+    def logger(self, run: Any, folder: Path) -> WandbLogger | None:
+        """Return Lightning's logger for an opened run."""
+        from pytorch_lightning.loggers import WandbLogger
+
+        return WandbLogger(experiment=run, save_dir=str(folder)) if run is not None else None
 
 
 def close(logger: Logger | None, failed: bool) -> None:
-    """End the W&B run; a failed job is shown as crashed."""
+    """End the W&B run; a failed job is shown as failed."""
+    from pytorch_lightning.loggers import WandbLogger
+
     if isinstance(logger, WandbLogger):
         logger.experiment.finish(exit_code=int(failed))
 
 
-def has_login() -> bool:
-    """Return whether W&B would find credentials without asking."""
-    if os.environ.get("WANDB_API_KEY"):
+def pick_mode() -> tuple[str, str]:
+    """Return W&B's mode, and why it is offline if nobody asked for that."""
+    given = os.environ.get("WANDB_MODE")
+    if given:
+        return given, ""
+    url = server()
+    if not has_login(url):
+        return "offline", "no login; `wandb login`, then `make sync`, uploads the runs"
+    if not answers(url):
+        return "offline", f"{url} does not answer; `make sync` uploads the runs later"
+    return "online", ""
+
+
+def server() -> str:
+    """Return the address of the W&B server: `WANDB_BASE_URL`, else the one of `wandb login --host`, else W&B's own."""
+    given = os.environ.get("WANDB_BASE_URL")
+    if given:
+        return given.rstrip("/")
+    path = Path(os.environ.get("WANDB_CONFIG_DIR", "~/.config/wandb")).expanduser() / "settings"
+    with_url: list[str] = []
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        with_url = [line.partition("=")[2].strip() for line in lines if line.split("=")[0].strip() == "base_url"]
+    return (with_url or ["https://api.wandb.ai"])[-1].rstrip("/")
+
+
+def has_login(url: str) -> bool:
+    """Return whether W&B would find credentials for a server without asking."""
+    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
-    host = urlparse(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
     try:
-        return netrc.netrc(os.environ.get("NETRC")).authenticators(host) is not None
+        return netrc.netrc(os.environ.get("NETRC")).authenticators(urlparse(url).netloc) is not None
     except (OSError, netrc.NetrcParseError):
         return False
 
 
+def answers(url: str) -> bool:
+    """Return whether a server answers anything at all, through a proxy if one is configured."""
+    try:
+        urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT).close()
+    except urllib.error.HTTPError:  # an answer, too
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def keep_files_in(folder: Path) -> None:
-    """Point every W&B cache and staging area into the run folder instead of the home directory."""
+    """Point every W&B cache and staging area into a folder instead of the home directory."""
     for variable, place in (
         ("WANDB_CACHE_DIR", "cache"),
         ("WANDB_DATA_DIR", "staging"),
         ("WANDB_ARTIFACT_DIR", "artifacts"),
-        ("WANDB_CONFIG_DIR", "settings"),
     ):
         os.environ[variable] = str(folder.absolute() / "wandb" / place)
 
 
 def _run_id(folder: Path) -> str:
-    """Return the W&B id of a run folder, made at its first start."""
-    path = folder / "checkpoints" / "wandb_id.txt"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(secrets.token_hex(4) + "\n", encoding="utf-8")
+    """Return the W&B id that belongs to a folder, made at its first start; an agent of a W&B sweep brings its own."""
+    path = folder / ID_FILE
+    given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
+    if given or not path.exists():
+        path.write_text((given or secrets.token_hex(4)) + "\n", encoding="utf-8")
     return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,22 @@
+"""What a launcher is: it runs the jobs of a sweep somewhere, and the distributed engine is a library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from vitpos.sweep.execute import Outcome
+from vitpos.sweep.jobs import Job
+
+
+class Launcher(Protocol):
+    """Runs jobs in parallel; built from a file in `conf/launcher`."""
+
+    def at_once(self, jobs: Sequence[Job]) -> int:
+        """Return how many of the jobs will run at once."""
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """Run the jobs and yield how each ended, in the order in which they end.
+
+        Closing the iterator stops the jobs under way; they can be continued from their checkpoints.
+        """

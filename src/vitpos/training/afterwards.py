@@ -1,0 +1,64 @@
+"""What is measured and drawn once a network is trained: test metrics, other sizes, few-shot, diagnostics, figures."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitpos.data.base import ImageData
+from vitpos.evaluation.diagnostics import diagnose
+from vitpos.evaluation.fewshot import evaluate_fewshot
+from vitpos.evaluation.portrait import Drawing, draw_attention
+from vitpos.evaluation.predictions import predict
+from vitpos.evaluation.protocol import protocols, sizes
+from vitpos.evaluation.resized import draw_resize
+from vitpos.evaluation.resolution import evaluate_transfer
+from vitpos.models.vit import ViT, grid_of
+from vitpos.record import PREDICTIONS_FILE, Record, TransferRow
+from vitpos.training import machine
+
+log = logging.getLogger(__name__)
+
+
+def evaluate(
+    config: Mapping[str, Any], folder: Path, model: ViT, data: ImageData, device: torch.device, record: Record
+) -> None:
+    """Add test metrics, transfer, few-shot and diagnostics of a trained model to its record; reads the test data."""
+    started = time.perf_counter()
+    precision = machine.pick_precision(config["trainer"]["precision"], config["trainer"]["accelerator"])
+    predictions = predict(model, data.test_dataloader(), device, precision=precision)
+    predictions.save(folder / PREDICTIONS_FILE)
+    record.metrics.update({f"test/{name}": value for name, value in predictions.metrics().items()})
+    rows = evaluate_transfer(
+        model, data, config["transfer"], device, precision=precision, trained_top1=record.metrics["test/top1"]
+    )
+    record.transfer = [TransferRow.model_validate(row) for row in rows]
+    record.metrics.update(evaluate_fewshot(model, data, config["fewshot"], device))
+    record.diagnostics.update(diagnose(model, data, config["diagnostics"], device))
+    record.diagnostics["evaluation_seconds"] = time.perf_counter() - started
+
+
+def draw(config: Mapping[str, Any], folder: Path, model: ViT, record: Record) -> dict[str, Path]:
+    """Draw attention distances, and the positions at the largest other size; returns the pictures by name.
+
+    A picture that cannot be drawn is logged and left out: the numbers it shows are in the record.
+    """
+    caption = f"{record.position.label}, seed {record.seed}, {record.data.name}, epoch {record.best_epoch} (best)."
+    drawings: dict[str, Drawing] = {}
+    try:
+        drawings["attention_distance"] = draw_attention(record.diagnostics, caption)
+        others = [size for size in sizes(config["transfer"], model.patch_size) if size != model.image_size]
+        if others and record.position.family != "none":
+            largest = max(others, key=lambda size: size[0] * size[1])
+            protocol = protocols(config["transfer"], model.position.honours)[0]
+            grid = grid_of(largest, model.patch_size)
+            drawings["resize"] = draw_resize(model.position, grid, protocol.transfer, caption)
+        return {name: drawing.save(folder / "figures" / name)[0] for name, drawing in drawings.items()}
+    except Exception:
+        log.exception("figures could not be drawn; the record is complete without them")
+        return {}
