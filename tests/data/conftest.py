@@ -10,7 +10,7 @@ from vitpos.data.splits import Split
 
 
 class Toy(InMemory):
-    """Sixty training and ten test images of 4 x 6 pixels in two channels; every pixel of image i has the value i."""
+    """Sixty training and ten test images of 4 x 6 pixels: in image i, i in the first channel, i + x in the second."""
 
     channels = 2
     classes = 3
@@ -20,8 +20,10 @@ class Toy(InMemory):
 
     def read(self, part, image_size):
         count = 60 if part == "train" else 10
-        pixels = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(count, 2, 4, 6).contiguous()
-        return pixels, torch.from_numpy(np.arange(count) % 3)
+        number = torch.arange(count, dtype=torch.uint8)[:, None, None].expand(count, 4, 6)
+        return torch.stack((number, number + torch.arange(6, dtype=torch.uint8)), 1), torch.from_numpy(
+            np.arange(count) % 3
+        )
 
 
 def _settings(**overrides):

@@ -41,7 +41,7 @@ def build(settings):
     def folder(root, **overrides):
         common = settings(**{"image_size": [16, 12], "batch_size": 4, "split": Split(0.2, seed=0)})
         del common["augment"]
-        own = {"augment": PLAIN, "crop": 0.875, "num_workers": 0, "check_files": True}
+        own = {"name": "photos", "augment": PLAIN, "crop": 0.875, "num_workers": 0, "check_files": True}
         return Folder(root=root, **common | own | overrides)
 
     return folder

@@ -30,6 +30,7 @@ class Folder(ImageData):
 
     Args:
         root: holds the folders `train` (to train and validate on) and `val` (to test on).
+        name: of these images. A run's identity rests on it, since `root` is only where they lie.
         augment: what happens to training images.
         crop: share of the sides that evaluation sees, at every image size.
         num_workers: processes that read images, for each rank; `auto`: the cores this process may use, shared by the
@@ -42,6 +43,7 @@ class Folder(ImageData):
         self,
         *,
         root: str | Path,
+        name: str,
         augment: PhotoAugment,
         crop: float,
         num_workers: int | Literal["auto"],
@@ -54,7 +56,7 @@ class Folder(ImageData):
         if num_workers != "auto" and (not isinstance(num_workers, int) or num_workers < 0):
             raise ValueError(f"data.num_workers={num_workers}: give auto, 0 or a number of processes")
         self.root = Path(root).expanduser().absolute()
-        self.augment, self.crop, self.check_files = augment, crop, check_files
+        self.name, self.augment, self.crop, self.check_files = name, augment, crop, check_files
         self.num_workers = _cores() if num_workers == "auto" else num_workers
         self._classes: list[str] = []
         self._files: dict[Part, Files] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 
 import torch
@@ -61,7 +61,7 @@ class Reader:
     def __init__(self, images: ImageFiles, workers: int, preprocess: Preprocess, device: torch.device) -> None:
         self.images, self.workers, self.preprocess, self.device = images, workers, preprocess, device
 
-    def __call__(self, batches: list[list[Key]]) -> Iterator[Batch]:
+    def __call__(self, batches: Iterable[list[Key]]) -> Iterator[Batch]:
         """Yield the batches in order; the workers end with the iteration."""
         loader = DataLoader(
             self.images,
@@ -94,7 +94,7 @@ class StreamTrainLoader(EpochLoader):
         """Yield the sampler's present epoch from batch `start`, not mixed."""
         epoch = self.sampler.epoch
         numbers = self.chosen[self.sampler.local(self.sampler.positions())[start:]]  # (steps, b)
-        return self.reader([[(epoch, number) for number in step] for step in numbers.tolist()])
+        return self.reader([(epoch, number) for number in step.tolist()] for step in numbers)
 
 
 class StreamEvalLoader:
@@ -114,4 +114,4 @@ class StreamEvalLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         batches = torch.split(self.chosen, self.batch_size)
-        return self.reader([[(0, number) for number in batch.tolist()] for batch in batches])
+        return self.reader([(0, number) for number in batch.tolist()] for batch in batches)
