@@ -52,7 +52,7 @@ def test_settings_with_fewer_seeds_do_not_take_part(experiment):
     sweep(experiment, "learned_1d", {0.001: (0.90, 0.9)})
     sweep(experiment, "learned_1d", {0.003: (0.99, 0.9)}, seeds=1)
     view = make_report(experiment.folder).sections[0]
-    assert view.analysis.selection.tuned["learned_1d"] == ((LR, 0.001),)
+    assert view.analysis.selection.tuned["learned_1d"] == ((LR, "0.001"),)
     assert any("for want of seeds: optim.lr=0.003" in flag.text for flag in view.flags)
 
 

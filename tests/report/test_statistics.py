@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import ttost_paired
@@ -171,6 +172,11 @@ class TestImages:
         assert mcnemar_p(2, 8) == pytest.approx(2 * 56 / 1024)
         assert mcnemar_p(0, 0) == 1.0
 
+    def test_statsmodels(self):
+        for counts in ((3, 9), (12, 12), (12, 13), (40, 10)):
+            expected = mcnemar([[0, counts[0]], [counts[1], 0]], exact=sum(counts) < 25).pvalue
+            assert mcnemar_p(*counts) == pytest.approx(expected)
+
     def test_bootstrap_of_many_seeds_and_images(self):
         """Owen 2007 on two crossed levels: seed variance / S + image variance / N + residual variance / (S N)."""
         generator = np.random.default_rng(0)
@@ -178,18 +184,22 @@ class TestImages:
         rate = np.clip(0.7 + generator.normal(0, 0.02, size=(seeds, 1)), 0, 1)
         first = generator.random((seeds, images)) < rate
         second = generator.random((seeds, images)) < 0.6
-        low, high = image_bootstrap(first, second)
-        difference = first.astype(float) - second
+        difference = first.astype(np.int8) - second
+        low, high = image_bootstrap({"arm": difference})["arm"]
         by_seed, by_image = difference.mean(axis=1, keepdims=True), difference.mean(axis=0, keepdims=True)
         residual = difference - by_seed - by_image + difference.mean()
         variance = by_seed.var() / seeds + by_image.var() / images + residual.var() / (seeds * images)
         assert (low + high) / 2 == pytest.approx(difference.mean(), abs=0.003)
         assert high - low == pytest.approx(2 * 1.96 * math.sqrt(variance), rel=0.08)
-        assert (low, high) == image_bootstrap(first, second)
+
+    def test_bootstrap_of_an_arm_does_not_depend_on_the_others(self):
+        generator = np.random.default_rng(0)
+        arms = {f"arm{n}": generator.integers(-1, 2, size=(n, 100 * (n % 2 + 1)), dtype=np.int8) for n in range(2, 6)}
+        together = image_bootstrap(arms)
+        assert all(image_bootstrap({arm: found})[arm] == together[arm] for arm, found in arms.items())
 
     def test_bootstrap_of_equal_arms_is_zero(self):
-        same = np.ones((3, 50), dtype=bool)
-        assert image_bootstrap(same, same) == (0.0, 0.0)
+        assert image_bootstrap({"arm": np.zeros((3, 50), dtype=np.int8)}) == {"arm": (0.0, 0.0)}
 
 
 class TestRanks:

@@ -34,6 +34,7 @@ def analyse(section: Section, reference: str, margin: float) -> Analysis:
     present = reference if shared.get(reference) or tuned.get(reference) else ""
     comparisons = _compare(shared, present, margin, test_images)
     tuned_comparisons = _compare(tuned, present, margin, test_images)
+    images = _compare_images(shared, answers, present)
     best = best_arms({arm: _scores(runs) for arm, runs in shared.items() if runs}, test_images)
     seeds = sorted({run.seed for run in section.runs})
     rows = []
@@ -50,7 +51,7 @@ def analyse(section: Section, reference: str, margin: float) -> Analysis:
                 runs=runs,
                 accuracy=_summary(runs),
                 comparison=comparisons.get(arm),
-                images=_compare_images(shared, answers, arm, present),
+                images=images.get(arm),
                 tuned_runs=list(tuned[arm].values()),
                 tuned=_summary(tuned[arm].values()),
                 tuned_comparison=tuned_comparisons.get(arm),
@@ -103,17 +104,19 @@ def _compare(
 
 
 def _compare_images(
-    arms: Mapping[str, Mapping[int, Run]], answers: Mapping[str, Answers], arm: str, reference: str
-) -> ImageComparison | None:
-    if not reference or arm == reference:
-        return None
-    base = arms[reference]
+    arms: Mapping[str, Mapping[int, Run]], answers: Mapping[str, Answers], reference: str
+) -> dict[str, ImageComparison]:
+    base = {seed: answers[run.name] for seed, run in arms.get(reference, {}).items() if run.name in answers}
     return compare_images(
-        [
-            (seed, answers[run.name], answers[base[seed].name])
-            for seed, run in sorted(arms[arm].items())
-            if seed in base and run.name in answers and base[seed].name in answers
-        ]
+        {
+            arm: [
+                (seed, answers[run.name], base[seed])
+                for seed, run in sorted(runs.items())
+                if seed in base and run.name in answers
+            ]
+            for arm, runs in arms.items()
+            if arm != reference
+        }
     )
 
 
@@ -136,4 +139,4 @@ def _confounders(section: Section, arm: str, reference: str) -> tuple[str, ...]:
     if not reference or arm == reference:
         return ()
     base, own = section.arms[reference][0], section.arms[arm][0]
-    return tuple(key for key in section.confounders if repr(base.conditions.get(key)) != repr(own.conditions.get(key)))
+    return tuple(key for key in section.confounders if base.conditions.get(key) != own.conditions.get(key))

@@ -95,8 +95,8 @@ def _fields(row: Row, analysis: Analysis) -> dict[str, Field]:
         "images_only_arm_right": images.only_arm if images else None,
         "images_only_reference_right": images.only_reference if images else None,
         "p_mcnemar_median": images.mcnemar_median if images else None,
-        "bootstrap_low": images.low if images else None,
-        "bootstrap_high": images.high if images else None,
+        "bootstrap_low": images.interval[0] if images and images.interval else None,
+        "bootstrap_high": images.interval[1] if images and images.interval else None,
     }
     if analysis.section.tuned:
         values |= _tuned(row, analysis)

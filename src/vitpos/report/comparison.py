@@ -114,7 +114,7 @@ def _fields(name: str, analysis: Analysis, arm: str, ranks: dict[str, float]) ->
 def _caption(ranking: Ranking | None, sets: int) -> str:
     text = (
         "Test top-1 in percent, mean ± half-width of the 95 % t-interval over training seeds. Bold: no other arm of "
-        "that column is shown to be better (paired t-tests of all pairs, Holm, 5 %); ties are all bold. — not run there."
+        "that column is shown to be better (paired t-tests of all pairs, Holm, 5 %); ties are all bold. —: not run."
     )
     if ranking is None:
         return f"{text} No average rank: fewer than two data sets, or fewer than two arms that all of them have."

@@ -52,7 +52,7 @@ def study_flags(study: Study, reference: str, analyses: Sequence[Analysis]) -> l
         arms = sorted({arm for analysis in analyses for arm in analysis.section.arms})
         text = f"no finished run of the reference {reference!r}, so no differences; arms: {listed(arms)}."
         flags.append(Flag("no reference", text))
-    without = [run.name for run in study.runs if run.config is None]
+    without = [run.name for run in study.runs if run.settings is None]
     if without:
         text = f"{len(without)} without a stored config, their settings can't be compared: {listed(without)}."
         flags.append(Flag("no config", text))

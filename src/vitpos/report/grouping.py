@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vitpos.report.study import Run, Value
+from vitpos.report.settings import NOT
+from vitpos.report.study import Run
 
 _SPLITTING = ("data.", "model.", "resize.")
 # Never compared across, even where no arm has two of them.
@@ -21,7 +22,7 @@ _ALWAYS_SPLIT = ("data_name", "data._target_", "fine-tuned from")
 _NAMES = ("data_name", "model_name")
 _FAMILIES = ("none", "additive", "rotary", "bias", "convolutional", "combined")
 
-Setting = tuple[tuple[str, Value], ...]
+Setting = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Section:
 
     def setting(self, run: Run) -> Setting:
         """Return the values of the tuned settings of a run."""
-        return tuple((key, run.conditions.get(key)) for key in self.tuned)
+        return tuple((key, run.conditions.get(key, NOT)) for key in self.tuned)
 
 
 def name_arms(runs: Iterable[Run]) -> dict[str, str]:
@@ -60,9 +61,9 @@ def name_arms(runs: Iterable[Run]) -> dict[str, str]:
     arms = {}
     for position, group in by_position.items():
         keys = sorted({key for run in group for key in run.numbers})
-        varying = [key for key in keys if len({repr(run.numbers.get(key)) for run in group}) > 1]
+        varying = [key for key in keys if len({run.numbers.get(key) for run in group}) > 1]
         for run in group:
-            numbers = ", ".join(f"{key}={show(run.numbers.get(key))}" for key in varying)
+            numbers = ", ".join(f"{key}={run.numbers.get(key, NOT)}" for key in varying)
             arms[run.name] = f"{position}[{numbers}]" if numbers else position
     return arms
 
@@ -81,9 +82,9 @@ def make_sections(runs: Sequence[Run], arms: dict[str, str], split_all: bool = F
         for key, crossed in varying.items()
         if key in _ALWAYS_SPLIT or (crossed and (split_all or key in _NAMES or key.startswith(_SPLITTING)))
     ]
-    groups: dict[tuple[Value, ...], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
-        groups[tuple(run.conditions.get(key) for key in splitting)].append(run)
+        groups[tuple(run.conditions.get(key, NOT) for key in splitting)].append(run)
     # What the title says anyway need not be said twice; that a section is fine-tuned is said even if all runs are.
     extra = [key for key in splitting if key not in (*_NAMES, "data.image_size", "data._target_", "fine-tuned from")]
     extra.append("fine-tuned from")
@@ -108,34 +109,27 @@ def base_title(run: Run, size: tuple[int, int]) -> str:
     return f"{run.record.data.name}, {size[0]} x {size[1]} px, {run.record.model.name}"
 
 
-def show(value: Value) -> str:
-    """Return a setting's value as a person types it."""
-    if value is None:
-        return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _varying(runs: Sequence[Run], arms: dict[str, str]) -> dict[str, bool]:
     """Return setting -> whether it varies within an arm, for every setting with several values.
 
     Runs whose config is lost say nothing of settings they don't know.
     """
-    known = [run for run in runs if run.config is not None] or list(runs)
-    keys = sorted({key for run in known for key in run.conditions})
+    known = [run for run in runs if run.settings is not None] or list(runs)
+    said = {key for run in runs[:1] for key in run.conditions}.intersection(*(run.conditions for run in runs))
     found = {}
-    for key in keys:
-        source = runs if key in runs[0].conditions and all(key in run.conditions for run in runs) else known
-        within: dict[str, set[str]] = defaultdict(set)
-        for run in source:
-            within[arms[run.name]].add(repr(run.conditions.get(key)))
-        if len(set().union(*within.values())) > 1:
+    for key in sorted({key for run in known for key in run.conditions}):
+        source = runs if key in said else known
+        if len({run.conditions.get(key) for run in source}) > 1:
+            within: dict[str, set[str | None]] = defaultdict(set)
+            for run in source:
+                within[arms[run.name]].add(run.conditions.get(key))
             found[key] = any(len(values) > 1 for values in within.values())
     return found
 
 
 def _title(run: Run, extra: Sequence[str]) -> str:
     parts = [base_title(run, run.record.data.image_size)]
-    parts += [f"{key} {show(value)}" for key in extra if (value := run.conditions.get(key)) is not None]
+    parts += [f"{key} {value}" for key in extra if (value := run.conditions.get(key, NOT)) != NOT]
     return ", ".join(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -37,16 +37,14 @@ class ImageComparison:
         only_arm: images that only the arm got right, summed over seeds.
         only_reference: images that only the reference got right, summed over seeds.
         mcnemar: seed -> McNemar's p of the two networks of that seed.
-        low: lower end of the 95 % two-level bootstrap interval of the difference; None for one seed.
-        high: upper end.
+        interval: ends of the 95 % two-level bootstrap interval of the difference; None for one seed.
     """
 
     n: int
     only_arm: int
     only_reference: int
     mcnemar: dict[int, float]
-    low: float | None
-    high: float | None
+    interval: tuple[float, float] | None
 
     @property
     def mcnemar_median(self) -> float:
@@ -82,36 +80,42 @@ def read_all_answers(runs: Iterable[Run]) -> dict[str, Answers]:
     return found
 
 
-def compare_images(pairs: Sequence[tuple[int, Answers, Answers]]) -> ImageComparison | None:
-    """Compare an arm with the reference on stored predictions.
+Pairs = Sequence[tuple[int, Answers, Answers]]
+
+
+def compare_images(arms: Mapping[str, Pairs]) -> dict[str, ImageComparison]:
+    """Compare arms with the reference on stored predictions.
 
     Args:
-        pairs: (seed, arm, reference) for every seed that both have.
+        arms: arm -> (seed, arm, reference) for every seed that both have.
 
     Returns:
-        None without pairs, or if the images are not the same in all of them.
+        arm -> comparison; arms without pairs, or whose runs did not answer the same images, are left out.
     """
-    if not pairs:
-        return None
+    usable = {arm: pairs for arm, pairs in arms.items() if pairs and _same_images(pairs)}
+    differences = {arm: _differences(pairs) for arm, pairs in usable.items()}
+    intervals = image_bootstrap({arm: found for arm, found in differences.items() if len(found) > 1})
+    result = {}
+    for arm, pairs in usable.items():
+        only_arm, only_reference = ((differences[arm] == sign).sum(axis=1).tolist() for sign in (1, -1))
+        seeds = [seed for seed, _, _ in pairs]
+        counts = zip(seeds, only_arm, only_reference, strict=True)
+        result[arm] = ImageComparison(
+            n=len(pairs),
+            only_arm=sum(only_arm),
+            only_reference=sum(only_reference),
+            mcnemar={seed: mcnemar_p(first, second) for seed, first, second in counts},
+            interval=intervals.get(arm),
+        )
+    return result
+
+
+def _same_images(pairs: Pairs) -> bool:
     index = pairs[0][1].index
     sides = [side for _, arm, reference in pairs for side in (arm, reference)]
-    if any(side.index is not index and not np.array_equal(index, side.index) for side in sides):
-        return None
-    only_arm = [int((arm.correct & ~reference.correct).sum()) for _, arm, reference in pairs]
-    only_reference = [int((reference.correct & ~arm.correct).sum()) for _, arm, reference in pairs]
-    low = high = None
-    if len(pairs) > 1:
-        low, high = image_bootstrap(
-            np.stack([arm.correct for _, arm, _ in pairs]), np.stack([reference.correct for _, _, reference in pairs])
-        )
-    return ImageComparison(
-        n=len(pairs),
-        only_arm=sum(only_arm),
-        only_reference=sum(only_reference),
-        mcnemar={
-            seed: mcnemar_p(first, second)
-            for (seed, _, _), first, second in zip(pairs, only_arm, only_reference, strict=True)
-        },
-        low=low,
-        high=high,
-    )
+    return all(side.index is index or np.array_equal(index, side.index) for side in sides)
+
+
+def _differences(pairs: Pairs) -> NDArray[np.int8]:
+    """Return, per seed and image, 1 where only the arm is right, -1 where only the reference is, else 0."""
+    return np.stack([arm.correct.astype(np.int8) - reference.correct for _, arm, reference in pairs])

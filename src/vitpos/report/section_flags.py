@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from vitpos.report.flags import Flag, listed
-from vitpos.report.grouping import Section, show
+from vitpos.report.grouping import Section
 from vitpos.report.rows import Analysis, Row
 from vitpos.report.selection import CRITERION, describe
+from vitpos.report.settings import NOT
 
 
 def section_flags(analysis: Analysis) -> list[Flag]:
@@ -24,8 +25,8 @@ def confounder_text(section: Section, key: str, reference: str) -> str:
     """Return which arms have which value of a setting that differs between arms."""
     values: dict[str, list[str]] = {}
     for arm, runs in section.arms.items():
-        known = next((run for run in runs if run.config is not None), runs[0])
-        values.setdefault(show(known.conditions.get(key)), []).append(arm)
+        known = next((run for run in runs if run.settings is not None), runs[0])
+        values.setdefault(known.conditions.get(key, NOT), []).append(arm)
     # The reference's value goes last: in most studies it is everybody else's too.
     parts = sorted(values.items(), key=lambda item: (reference in item[1], item[0]))
     text = "; ".join(f"{listed(arms)}: {value}" for value, arms in parts)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 
-from vitpos.report.grouping import Section, Setting, show
+from vitpos.report.grouping import Section, Setting
 from vitpos.report.study import Run
 
 CRITERION = "val/top1"
@@ -66,7 +66,7 @@ def select(section: Section) -> Selection:
 
 def describe(setting: Setting) -> str:
     """Return a setting as it would be typed."""
-    return ", ".join(f"{key}={show(value)}" for key, value in setting)
+    return ", ".join(f"{key}={value}" for key, value in setting)
 
 
 def _best(scores: dict[Setting, float]) -> Setting:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from vitpos.record import CONFIG_FILE, EXCLUDED, Problem, Record, read_record, read_records
-
-Value = str | int | float | bool | None
-
-# Top-level keys that say which run this is, not under which conditions it was trained.
-_IDENTIFYING = ("seed", "position", "from", "parent")
-# libyaml's parser reads 2,000 configs in seconds, the Python one in a minute.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from vitpos.record import CONFIG_FILE, Problem, Record, read_record, read_records
+from vitpos.report.settings import NOT, flatten, is_condition, read_settings
 
 
 @dataclass(frozen=True)
@@ -28,14 +18,14 @@ class Run:
     Attributes:
         record: what the run says of itself.
         folder: where it lies.
-        config: its resolved config; None if none is stored.
-        conditions: dotted setting -> value of everything but position and seed that can change the result.
+        settings: its resolved config, flat; None if none is stored.
+        conditions: dotted setting -> value, as text, of everything but position and seed that can change the result.
     """
 
     record: Record
     folder: Path
-    config: Mapping[str, Any] | None
-    conditions: Mapping[str, Value]
+    settings: Mapping[str, str] | None
+    conditions: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -48,7 +38,7 @@ class Run:
         return self.record.seed
 
     @cached_property
-    def numbers(self) -> dict[str, Value]:
+    def numbers(self) -> dict[str, str]:
         """The position module's own numbers, flat."""
         return flatten(self.record.position.model_extra or {})
 
@@ -117,38 +107,19 @@ def load_study(folder: Path) -> Study:
 
 
 def _load_run(record: Record, folder: Path, problems: list[Problem]) -> Run:
-    config: dict[str, Any] | None = None
+    settings = None
     try:
-        loaded = yaml.load((folder / CONFIG_FILE).read_text(encoding="utf-8"), Loader=_LOADER)
-        config = loaded if isinstance(loaded, dict) else None
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        problems.append(Problem(folder, "unreadable", f"{CONFIG_FILE}: {str(error).splitlines()[0]}"))
+        settings = read_settings(folder)
+    except ValueError as error:
+        problems.append(Problem(folder, "unreadable", f"{CONFIG_FILE}: {error}"))
     height, width = record.data.image_size
     parent = record.parent
-    conditions = flatten({key: value for key, value in (config or {}).items() if key not in _IDENTIFYING})
+    conditions = {key: value for key, value in (settings or {}).items() if is_condition(key)}
     # What every record says, in one spelling, whether or not the config is stored.
     conditions |= {
         "data_name": record.data.name,
         "model_name": record.model.name,
         "data.image_size": f"{height} x {width}",
-        "fine-tuned from": f"{parent.image_size[0]} x {parent.image_size[1]} px" if parent else None,
+        "fine-tuned from": f"{parent.image_size[0]} x {parent.image_size[1]} px" if parent else NOT,
     }
-    return Run(record, folder, config, conditions)
-
-
-def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
-    """Return dotted key -> value of nested settings, without the keys that cannot change a result; lists as JSON."""
-    flat: dict[str, Value] = {}
-    for key, value in settings.items():
-        dotted = f"{prefix}.{key}" if prefix else str(key)
-        if dotted in EXCLUDED:
-            continue
-        if isinstance(value, Mapping):
-            flat |= flatten(value, dotted)
-        elif isinstance(value, list | tuple):
-            flat[dotted] = json.dumps(value, default=str)
-        else:
-            flat[dotted] = value if isinstance(value, str | int | float | bool) or value is None else str(value)
-    return flat
+    return Run(record, folder, settings, conditions)

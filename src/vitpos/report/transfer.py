@@ -149,7 +149,7 @@ def _failure(row: TransferRow) -> str:
 def _fine_tuned(run: Run) -> Protocol:
     """Return the protocol a run was fine-tuned under: how its parent's positions followed to the new size."""
     table, coordinates, temperature = (
-        str(run.conditions.get(f"resize.{name}") or default)
+        run.conditions.get(f"resize.{name}", default)
         for name, default in (("table", NOT_APPLICABLE), ("coordinates", NOT_APPLICABLE), ("temperature", "off"))
     )
     return Protocol(table, coordinates, temperature, fine_tuned=True, epochs=run.record.epochs or 0)

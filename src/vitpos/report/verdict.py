@@ -27,7 +27,6 @@ class Comparison:
         ci95: half-width of the 95 % t-interval of the mean difference; None for one pair.
         p: two-sided paired t-test.
         p_holm: the same, adjusted over the family of all arms compared with this reference.
-        p_flip: two-sided sign-flip permutation test.
         p_equivalence: two one-sided tests within the margin.
         margin: half-width of the tie band, a fraction.
         family: number of comparisons adjusted together.
@@ -40,7 +39,6 @@ class Comparison:
     ci95: float | None
     p: float | None
     p_holm: float | None
-    p_flip: float | None
     p_equivalence: float | None
     margin: float
     family: int
@@ -50,6 +48,11 @@ class Comparison:
     def n(self) -> int:
         """Number of seeds that both arms have."""
         return len(self.differences)
+
+    @cached_property
+    def p_flip(self) -> float | None:
+        """Two-sided sign-flip permutation test; None for one pair."""
+        return sign_flip_p([value for _, value in self.differences]) if self.n > 1 else None
 
     @cached_property
     def seeds_needed(self) -> int | None:
@@ -100,7 +103,6 @@ def compare_family(
             ci95=half_width(sd, n) if sd is not None else None,
             p=raw.get(arm),
             p_holm=adjusted.get(arm),
-            p_flip=sign_flip_p([value for _, value in differences]) if sd is not None else None,
             p_equivalence=equivalence,
             margin=margin,
             family=max(len(raw), 1),

@@ -9,8 +9,8 @@ from typing import Any
 from vitpos.report.figures import Picture
 from vitpos.report.flags import Flag
 from vitpos.report.formats import DASH, p_value, percent, points, span, with_interval
-from vitpos.report.grouping import show
 from vitpos.report.rows import Analysis, Row
+from vitpos.report.settings import NOT
 from vitpos.report.study import Study
 from vitpos.report.table import Cell, Column, Table
 from vitpos.report.verdict import NOT_RESOLVED
@@ -53,11 +53,12 @@ def _test_cells(row: Row) -> list[Cell]:
     if images is None:
         cells += [Cell(DASH)] * 3
     else:
-        interval = f"{points(images.low)} to {points(images.high)}" if images.low is not None else DASH
+        low, high = images.interval or (None, None)
+        interval = DASH if low is None else f"{points(low)} to {points(high)}"
         cells += [
             Cell(p_value(images.mcnemar_median), images.mcnemar_median),
             Cell(f"{images.only_arm} / {images.only_reference}", images.only_arm - images.only_reference),
-            Cell(interval, images.low),
+            Cell(interval, low),
         ]
     return [*cells, Cell("over 10,000" if open_ended else str(needed) if needed else DASH, needed)]
 
@@ -82,8 +83,8 @@ def arm_settings(analysis: Analysis) -> list[dict[str, Any]]:
                 "label": position.label,
                 "family": position.family,
                 "injection": position.injection,
-                "numbers": ", ".join(f"{key}={show(value)}" for key, value in sorted(runs[0].numbers.items())),
-                "others": ", ".join(f"{key}={show(runs[0].conditions.get(key))}" for key in row.confounded_by),
+                "numbers": ", ".join(f"{key}={value}" for key, value in sorted(runs[0].numbers.items())),
+                "others": ", ".join(f"{key}={runs[0].conditions.get(key, NOT)}" for key in row.confounded_by),
             }
         )
     return found

@@ -108,7 +108,7 @@ def _settings_text(analysis: Analysis) -> str:
     if analysis.section.confounders:
         names = ", ".join(analysis.section.confounders)
         return f"Besides the position module the arms differ in {names}; see the remarks."
-    if any(run.config is None for run in analysis.section.runs):
+    if any(run.settings is None for run in analysis.section.runs):
         return "Not every run has a stored config, so it can't be shown that the arms differ in position only."
     tuned = f" and, tuned per arm, in {', '.join(analysis.section.tuned)}" if analysis.section.tuned else ""
     return f"The arms differ in the position module{tuned} and in nothing else that can change a result."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
-import json
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from vitpos.report.study import Run
 CURVES = ("val/top1", "train/loss", "val/nll", "val/loss", "lr")
 # Pictures of the position module, the most telling first.
 FIGURES = ("similarity.png", "kernel.png", "response.png", "strength.png")
-_POINTS = 60_000  # curve points in one page, over all runs
+_POINTS = 40_000  # curve points in one page, over all runs
 _FIGURE_BYTES = 8_000_000  # pictures in one page; beyond, their paths are named
 
 
@@ -26,7 +26,7 @@ def describe_runs(runs: Sequence[Run], analyses: Iterable[Analysis]) -> dict[str
     Test results of settings that were not chosen are left out: a tuned setting's test result is read once.
     """
     chosen = {run.name for a in analyses for row in a.rows for run in (*row.runs, *row.tuned_runs)}
-    configs = {run.name: flat_config(run.config or {}) for run in runs}
+    configs = {run.name: run.settings or {} for run in runs}
     common = _common(list(configs.values()))
     length = max(10, min(200, _POINTS // max(len(runs), 1)))
     figures = _figures(runs)
@@ -56,39 +56,31 @@ def command(run: Run) -> str:
     return shlex.join(["python", "scripts/train.py", *run.record.overrides])
 
 
-def flat_config(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return dotted key -> value as text, of all settings."""
-    flat: dict[str, str] = {}
-    for key, value in config.items():
-        dotted = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(value, Mapping) and value:
-            flat |= flat_config(value, dotted)
-        else:
-            flat[dotted] = value if isinstance(value, str) else json.dumps(value, default=str)
-    return flat
-
-
 def read_curves(run: Run, length: int) -> dict[str, list[float | None]]:
     """Return the curves in `metrics.csv`, at most `length` points each, to four digits; empty without a file."""
     try:
         with (run.folder / METRICS_FILE).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+            head, *rows = list(csv.reader(file)) or [[]]
     except (OSError, ValueError, csv.Error):
         return {}
-    if not rows or "epoch" not in rows[0]:
+    if not rows or "epoch" not in head:
         return {}
     step = -(-len(rows) // length)
-    kept = [row for place, row in enumerate(rows) if place % step == 0 or place == len(rows) - 1]
-    found = {name: [_number(row.get(name)) for row in kept] for name in ("epoch", *CURVES) if name in rows[0]}
+    kept = rows[:-1:step] + rows[-1:]
+    found = {}
+    for name in ("epoch", *CURVES):
+        if name in head:
+            place = head.index(name)
+            found[name] = [_number(row[place]) if place < len(row) else None for row in kept]
     return {name: values for name, values in found.items() if any(value is not None for value in values)}
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str) -> float | None:
     try:
-        value = float(text or "")
+        value = float(text)
     except ValueError:
         return None
-    return float(f"{value:.4g}") if abs(value) < float("inf") else None
+    return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 def _common(configs: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
-from statsmodels.stats.contingency_tables import mcnemar
+from scipy import stats
 
 DRAWS = 1_000
 BLOCK = 100  # resamples at a time, so that memory stays flat
@@ -22,29 +24,36 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
     discordant = only_first + only_second
     if discordant == 0:
         return 1.0
-    return float(mcnemar([[0, only_first], [only_second, 0]], exact=discordant < 25, correction=True).pvalue)
+    if discordant < 25:
+        return float(min(1.0, 2 * stats.binom.cdf(min(only_first, only_second), discordant, 0.5)))
+    return float(stats.chi2.sf((abs(only_first - only_second) - 1) ** 2 / discordant, 1))
 
 
-def image_bootstrap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean accuracy difference under a two-level bootstrap.
+def image_bootstrap(differences: Mapping[str, NDArray[np.int8]]) -> dict[str, tuple[float, float]]:
+    """Return the 95 % percentile interval of the mean accuracy difference of every arm under a two-level bootstrap.
 
     Seeds and images are drawn with replacement, independently, 1,000 times from a fixed generator, so the interval
     holds both the variance of training and that of the test set. With few seeds the seed level is too narrow, as every
-    bootstrap of few units is; the t-interval over seeds stays the first thing to read.
+    bootstrap of few units is; the t-interval over seeds stays the first thing to read. Arms with as many images share
+    the drawn images, which costs once.
 
     Args:
-        first: correctness (S seeds, N images) of one arm.
-        second: the same of the other arm, for the same seeds and images.
+        differences: arm -> (S seeds, N images), 1 where only the arm is right, -1 where only the reference is, else 0.
     """
-    difference = first.astype(np.float32) - second.astype(np.float32)  # S N
-    seeds, images = difference.shape
-    generator = np.random.default_rng(0)
-    means = np.empty(DRAWS)
-    for start in range(0, DRAWS, BLOCK):
-        drawn_images = generator.integers(images, size=(BLOCK, images))
-        weights = np.stack([np.bincount(row, minlength=images) for row in drawn_images]).astype(np.float32)  # BLOCK N
-        per_seed = weights @ difference.T / images  # BLOCK S
-        drawn_seeds = generator.integers(seeds, size=(BLOCK, seeds))
-        means[start : start + BLOCK] = np.take_along_axis(per_seed, drawn_seeds, axis=1).mean(axis=1)
-    low, high = np.percentile(means, (2.5, 97.5))
-    return float(low), float(high)
+    found = {}
+    for images in sorted({difference.shape[1] for difference in differences.values()}):
+        group = {arm: difference for arm, difference in differences.items() if difference.shape[1] == images}
+        generator = np.random.default_rng(0)
+        means: dict[str, list[NDArray[np.float64]]] = {arm: [] for arm in group}
+        for _ in range(DRAWS // BLOCK):
+            drawn = generator.integers(images, size=(BLOCK, images))
+            weights = np.stack([np.bincount(row, minlength=images) for row in drawn]).astype(np.float32)  # BLOCK N
+            for arm, difference in group.items():
+                seeds = len(difference)
+                per_seed = weights @ difference.T.astype(np.float32) / images  # BLOCK S
+                places = np.random.default_rng((seeds, len(means[arm]))).integers(seeds, size=(BLOCK, seeds))
+                means[arm].append(np.take_along_axis(per_seed, places, axis=1).mean(axis=1, dtype=np.float64))
+        for arm, parts in means.items():
+            low, high = np.percentile(np.concatenate(parts), (2.5, 97.5))
+            found[arm] = (float(low), float(high))
+    return found
