@@ -135,9 +135,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(compose):
         run(compose("optim.lr=1e30", "optim.grad_clip=0", "trainer.max_epochs=2", "optim.warmup=0"))
 
 
-@pytest.mark.parametrize(
-    "overrides", [("optim.ema_decay=0.9",), ("data.augment.mixup=0.4",), ("trainer.accumulate=2",)]
-)
+@pytest.mark.parametrize("override", ["optim.ema_decay=0.9", "data.augment.mixup=0.4", "trainer.accumulate=2"])
 def test_options_of_training(compose, override):
     assert run(compose(override)).status == "finished"
 
