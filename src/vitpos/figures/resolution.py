@@ -14,6 +14,7 @@ from vitpos.figures.style import PALETTE, new_figure, styled
 
 FACTORS = ("table", "coordinates", "temperature")
 SILENT = ("not_applicable", "off")
+DEFAULT = ("bicubic_antialias", "extrapolate", "off")
 
 Row = Mapping[str, Any]
 Protocol = tuple[str, ...]
@@ -25,7 +26,7 @@ def draw_resolution(
 ) -> tuple[Figure, dict[str, ArrayLike]] | None:
     """Draw the transfer rows of one run; None with fewer than two sizes that have an accuracy.
 
-    With many protocols, those are drawn that differ from the first in one factor at most.
+    With many protocols, those are drawn that differ in one factor at most from the one nearest to the default.
 
     Args:
         rows: as records hold them: height, width, table, coordinates, temperature, top1 (a fraction or None).
@@ -38,13 +39,17 @@ def draw_resolution(
     drawn = [row for row in rows if row["top1"] is not None]
     if len({_size(row) for row in drawn}) < 2:
         return None
-    protocols = list(dict.fromkeys(_protocol(row) for row in drawn))
+    protocols = sorted(
+        {_protocol(row) for row in drawn}, key=lambda protocol: (_differences(protocol, DEFAULT), protocol)
+    )
     shown = [protocol for protocol in protocols if _differences(protocol, protocols[0]) <= 1]
     drawn = [row for row in drawn if _protocol(row) in shown]
     caption = (
         "Test top-1 of one network at each image size. The dashed line marks the trained size. Hollow: rectangles, at "
         "the square root of their area."
     )
+    if len(shown) < len(protocols):
+        caption += " Protocols that differ from the first in more than one factor are not drawn."
     missing = sorted({f"{row['height']}x{row['width']} ({row['status']})" for row in rows if row["top1"] is None})
     if missing:
         caption += f" Without an accuracy: {', '.join(missing)}."
