@@ -16,31 +16,46 @@ def check_arguments(arguments: Sequence[str]) -> None:
     """Refuse, with a helpful line, what Hydra would answer with a traceback or not at all.
 
     Raises:
-        SystemExit: a group switched to nothing, or a setting of a group that a chosen file does not own.
+        SystemExit: an override written as an option, an `=` inside a value, several experiments, a group switched to
+            nothing, or a setting of a group that a chosen file does not own.
     """
+    for argument in arguments:
+        option = re.match(r"^--([\w.]+=.*)$", argument)
+        if option and not argument.startswith(("--config", "--package", "--experimental")):
+            sys.exit(f"{argument}: settings have no hyphens, {option[1]}")
     found = (argument.partition("=") for argument in arguments if re.match(r"^[\w/.]+=", argument))
     pairs = [(key, value) for key, _, value in found]
+    for key, value in pairs:
+        _check_value(key, value)
     chosen = dict(pairs)
     for key, value in pairs:
-        folder = CONFIG_FOLDER / key
-        if not folder.is_dir() or key == "experiment":
-            continue
-        choices = sorted(path.stem for path in folder.glob("*.yaml"))
-        if value.strip("'\" ") in NOTHING and value not in choices:
-            sys.exit(f"{key}={value}: choose one of {', '.join(choices)}")
-    for key, value in pairs:
-        group, _, setting = key.partition(".")
-        if not setting or not (CONFIG_FOLDER / group).is_dir() or group not in chosen:
-            continue
-        names = [
-            name for name in re.split(r"[,\s]+", chosen[group]) if (CONFIG_FOLDER / group / f"{name}.yaml").exists()
-        ]
-        without = [name for name in names if not owns(group, name, setting)]
-        if without and len(without) < len(names):
-            owners = ", ".join(name for name in names if name not in without)
-            sys.exit(
-                f"{key}={value}: {group} {owners} has this setting; {', '.join(without)} has not. Sweep them apart."
-            )
+        _check_owners(key, value, chosen)
+
+
+def _check_value(key: str, value: str) -> None:
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"|\\=", "", value)
+    if "=" in bare and not re.match(r"^\w+\(", value):
+        sys.exit(f"{key}={value}: a value that holds = needs quotes, {key}=\"'{value}'\"")
+    if not (CONFIG_FOLDER / key).is_dir():
+        return
+    if key == "experiment":
+        if "," in value:
+            sys.exit(f"{key}={value}: run one experiment at a time")
+        return
+    choices = sorted(path.stem for path in (CONFIG_FOLDER / key).glob("*.yaml"))
+    if value.strip("'\" ") in NOTHING and value not in choices:
+        sys.exit(f"{key}={value}: choose one of {', '.join(choices)}")
+
+
+def _check_owners(key: str, value: str, chosen: dict[str, str]) -> None:
+    group, _, setting = key.partition(".")
+    if not setting or not (CONFIG_FOLDER / group).is_dir() or group not in chosen:
+        return
+    names = [name for name in re.split(r"[,\s]+", chosen[group]) if (CONFIG_FOLDER / group / f"{name}.yaml").exists()]
+    without = [name for name in names if not owns(group, name, setting)]
+    if without and len(without) < len(names):
+        owners = ", ".join(name for name in names if name not in without)
+        sys.exit(f"{key}={value}: {group} {owners} has this setting; {', '.join(without)} has not. Sweep them apart.")
 
 
 def owns(group: str, name: str, setting: str) -> bool:

@@ -52,8 +52,7 @@ def execute(config: dict[str, Any], threads: int) -> Outcome:
     folder, started = run_folder(config), time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / LOCK_FILE)
-        lock.acquire(timeout=LOOKING)
+        lock = FileLock(folder / LOCK_FILE).acquire(timeout=LOOKING)
     except Timeout:
         return Outcome(folder, "busy")
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +35,14 @@ class Job:
     def name(self) -> str:
         """Name of the run."""
         return self.folder.name
+
+
+def divide_overrides(jobs: Sequence[Job]) -> tuple[list[str], dict[str, str]]:
+    """Return the overrides that all jobs share, and by name those that each has for itself."""
+    if len(jobs) < 2:
+        return [], {job.name: " ".join(job.overrides) for job in jobs}
+    shared = [text for text in jobs[0].overrides if all(text in job.overrides for job in jobs)]
+    return shared, {job.name: " ".join(text for text in job.overrides if text not in shared) for job in jobs}
 
 
 def make_job(composed: DictConfig, overrides: tuple[str, ...]) -> Job:

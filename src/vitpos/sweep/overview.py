@@ -11,7 +11,7 @@ from typing import Any
 
 from vitpos.record import RESULT_FILE
 from vitpos.sweep.execute import Outcome
-from vitpos.sweep.jobs import Job, is_locked, state_of
+from vitpos.sweep.jobs import Job, divide_overrides, is_locked, state_of
 from vitpos.sweep.launcher import Launcher
 from vitpos.sweep.process import LOG_FILE
 from vitpos.sweep.study import Study, publish_study, track
@@ -86,9 +86,9 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: A
     failed = [outcome for outcome in overview.outcomes if outcome.status == "failed"]
     finished = len(jobs) - len(todo) + len(overview.outcomes) - len(failed)
     print(f"\n{finished} of {len(jobs)} jobs finished, {len(failed)} failed, in {duration(overview.seconds)}")
-    by_name = {job.name: job for job in jobs}
+    _, own = divide_overrides(jobs)
     for outcome in failed:
-        print(f"failed    {outcome.folder.name}  {' '.join(by_name[outcome.folder.name].overrides)}")
+        print(f"failed    {outcome.folder.name}  {own[outcome.folder.name]}")
         print(f"          {outcome.error}")
         print(f"          traceback: {_traceback_place(outcome.folder)}")
     publish_study(Study(jobs, report), send=bool(todo))
@@ -97,14 +97,16 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: A
 
 def _run(todo: Sequence[Job], launcher: Launcher, overview: Overview, fail_fast: bool) -> None:
     """Run jobs until all have ended, here or in the processes that hold them."""
-    by_name = {job.name: job for job in todo}
+    by_name, said = {job.name: job for job in todo}, set()
     while todo:
         busy: list[Job] = []
         running = launcher.run(todo)
         for outcome in running:
             if outcome.status == "busy":
                 busy.append(by_name[outcome.folder.name])
-                print(f"waiting   {outcome.folder.name}  another process runs it", flush=True)
+                if outcome.folder not in said:
+                    print(f"waiting   {outcome.folder.name}  another process runs it", flush=True)
+                said.add(outcome.folder)
                 continue
             overview.add(outcome)
             if outcome.status == "failed" and fail_fast:
@@ -129,7 +131,7 @@ def _wait_for(busy: list[Job], overview: Overview) -> list[Job]:
 
 
 def _traceback_place(folder: Path) -> Path:
-    return folder / (RESULT_FILE if (folder / RESULT_FILE).exists() else LOG_FILE)
+    return folder / (LOG_FILE if (folder / LOG_FILE).exists() else RESULT_FILE)
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vitpos.sweep.estimate import Estimator
-from vitpos.sweep.jobs import Job, state_of
+from vitpos.sweep.jobs import Job, divide_overrides, state_of
 from vitpos.sweep.launcher import Launcher
 from vitpos.sweep.overview import duration
 
@@ -24,15 +24,16 @@ def show_plan(jobs: Sequence[Job], launcher: Launcher, estimator: Estimator) -> 
     waiting = [job for job in jobs if states[job.name] != "finished"]
     estimator.ask(waiting, finished=[job for job in jobs if states[job.name] == "finished"])
     width = max(len(job.name) for job in jobs)
-    print(f"{len(jobs)} jobs into {jobs[0].folder.parent}")
+    shared, own = divide_overrides(jobs)
+    print(" ".join([f"{len(jobs)} jobs into {jobs[0].folder.parent}", *(["with", *shared] if shared else [])]))
     for job in jobs:
-        print(f"{states[job.name]:<11} {job.name:<{width}}  {' '.join(job.overrides)}")
+        print(f"{states[job.name]:<11} {job.name:<{width}}  {own[job.name]}")
     counts = Counter(states.values())
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())), flush=True)
     errors = estimator.errors(waiting)
     for job in waiting:
         if job.name in errors:
-            print(f"cannot be built: {job.name}  {' '.join(job.overrides)}\n    {errors[job.name]}")
+            print(f"cannot be built: {job.name}  {own[job.name]}\n    {errors[job.name]}")
     if waiting and not errors:
         at_once = launcher.at_once(waiting)
         seconds, source = estimator.seconds(waiting)
