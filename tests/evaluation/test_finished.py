@@ -110,3 +110,29 @@ def test_a_size_that_cannot_be_changes_nothing(finished_run, caplog):
     assert end.value.code == 1
     assert "9x9 px is not divisible into patches of 2 px" in caplog.text
     assert (folder / "result.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["transfer=none"], "run"),
+        (["run=nowhere"], "run=nowhere: no run folder"),
+        (["run=nowhere", "transfer.size=[8]"], "transfer.size"),
+        (["run=nowhere", "fewshot=logistic"], "ridge"),
+        (["run=nowhere", "transfer.sizes=[8"], "sizes"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_a_message(arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        main(arguments)
+
+
+def test_several_kinds_of_evaluation_at_once(finished_run):
+    folder, _ = finished_run("none")
+    with pytest.raises(SystemExit) as end:
+        main([f"run={folder}", "transfer=all", *SMALL, "fewshot=ridge", "fewshot.shots=[2]"])
+    assert end.value.code == 0
+    record = read_record(folder)
+    assert len(record.transfer) == 4
+    assert "fewshot/2" in record.metrics
+    assert (folder / "figures" / "resolution.png").exists()

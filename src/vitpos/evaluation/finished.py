@@ -13,9 +13,11 @@ from filelock import FileLock, Timeout
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ValueType
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from vitpos.cli import CONFIG_FOLDER, check_arguments
+from vitpos.cli import CONFIG_FOLDER
 from vitpos.evaluation.fewshot import evaluate_fewshot
 from vitpos.evaluation.predictions import predict
 from vitpos.evaluation.reopen import reopen
@@ -31,13 +33,18 @@ log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Evaluate the runs that a command line names; ends with status 1 when one of them could not be."""
-    check_arguments(arguments)
+    """Evaluate the runs that a command line names; ends with status 1 if one of them could not be evaluated."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stdout)
     logging.getLogger("vitpos").setLevel(logging.INFO)
-    settings, data_name = parse(arguments)
+    try:
+        settings, data_name = parse(arguments)
+        folders = find_runs(settings.run)
+    except OverrideParseException as error:
+        sys.exit(f"{error.override}: {error}")
+    except (ValueError, HydraException, OmegaConfBaseException) as error:
+        sys.exit(str(error))
     failed = 0
-    for folder in find_runs(settings.run):
+    for folder in folders:
         log.info("%s", folder)
         try:
             evaluate_finished(folder, settings, data_name)
