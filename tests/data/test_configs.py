@@ -17,8 +17,8 @@ NAMES = sorted(path.stem for path in (CONF / "data").glob("*.yaml"))
 def config(request, monkeypatch, tmp_path):
     monkeypatch.setenv("VITPOS_DATA", str(tmp_path))
     with initialize_config_dir(str(CONF), version_base=None):
-        composed = compose(f"data/{request.param}")
-    return OmegaConf.to_container(composed, resolve=True) | {"seed": 3}
+        composed = compose("train", [f"data={request.param}"])
+    return {"data": OmegaConf.to_container(composed.data, resolve=True), "seed": 3}
 
 
 def test_it_builds_without_reading_an_image(config):
@@ -54,6 +54,7 @@ def test_data_that_needs_no_files_is_ready(config):
     assert labels.max() < data.spec.classes
 
 
-def test_the_synthetic_tasks_cut_cells_as_the_model_cuts_patches(config):
-    if "cell" in config["data"]:
-        assert config["data"]["cell"] == config["data"]["patch_size"]
+def test_the_synthetic_tasks_cut_cells_as_the_model_cuts_patches():
+    for override, cell in (("data.patch_size=4", 4), ("data.patch_size=8", 8), ("model.patch_size=8", 8)):
+        with initialize_config_dir(str(CONF), version_base=None):
+            assert compose("train", ["data=where_arrow", override]).data.cell == cell

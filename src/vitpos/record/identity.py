@@ -26,9 +26,8 @@ EXCLUDED = (
     "fewshot",  # measured on the finished network
     "transfer",  # measured on the finished network
     "data.root",  # where the same images lie
-    "data.download",  # how they came there
+    "data.check_files",  # whether they were looked at first
     "data.num_workers",  # how fast they are read; augmentation is a function of (seed, epoch, step) alone
-    "data.pin_memory",  # how fast they are copied
     "data.transfer_sizes",  # measured on the finished network
     "data.shots",  # measured on the finished network
     "trainer.progress",  # what is shown
