@@ -35,9 +35,9 @@ class Attention(nn.Module):
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return q, k, v of the tokens (B, T, D), each (B, K, T, E)."""
         batch, tokens, _ = x.shape
-        qkv = self.qkv(x).view(batch, tokens, 3, self.heads, -1)  # B T 3 K E
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # B K T E each
-        return q, k, v
+        # Split before heads and tokens change places: the gradients then join in the order in which they lie in memory.
+        q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, -1).unbind(2)  # B T K E each
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def forward(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
         """Mix the tokens (B, T, D)."""
