@@ -97,6 +97,7 @@ def test_weights_are_the_parents_and_the_size_is_new(finished_run, composed, nam
     assert all(torch.equal(value, model.state_dict()[key]) for key, value in saved.state_dict().items())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # in Lightning itself
 def test_a_chain_of_fine_tunings(finished_run, composed, tmp_path):
     folder, _ = finished_run("learned_1d", limit_train=200)
