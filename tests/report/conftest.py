@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from vitpos.record import Record, identity, run_name, write_record
+from vitpos.report import build_report
 
 FAMILY = {
     "none": "none",
@@ -134,9 +135,8 @@ def new_experiment(tmp_path):
     return lambda name: Experiment(tmp_path / "outputs" / name)
 
 
-@pytest.fixture
-def digits(experiment):
-    """Five arms, five seeds; `none` clearly worse, one better, one tied, one not resolved."""
+def fill(experiment: Experiment) -> Experiment:
+    """Write five arms, five seeds; `none` clearly worse, one better, one tied, one not resolved."""
     base = [0.930, 0.935, 0.925, 0.932, 0.928]
     experiment.arm("learned_1d", base)
     experiment.arm("none", [value - 0.15 + 0.002 * (seed % 2) for seed, value in enumerate(base)])
@@ -144,6 +144,19 @@ def digits(experiment):
     experiment.arm("sincos_2d", [value + 0.0005 * (seed % 2) for seed, value in enumerate(base)])
     experiment.arm("relative_1d", [value + 0.03 * (seed % 2) - 0.01 for seed, value in enumerate(base)])
     return experiment
+
+
+@pytest.fixture
+def digits(experiment):
+    return fill(experiment)
+
+
+@pytest.fixture(scope="session")
+def finished_page(tmp_path_factory):
+    """The page of `digits` with one failed run, drawn once for all tests that only read it."""
+    experiment = fill(Experiment(tmp_path_factory.mktemp("finished") / "digits"))
+    experiment.run("none", 7, status="failed")
+    return build_report(experiment.folder) / "report.html"
 
 
 @pytest.fixture

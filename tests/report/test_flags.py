@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from vitpos.report import build_report, make_report
+from vitpos.report import make_report
+from vitpos.report.build import files
 
 
 def kinds(report) -> set[str]:
@@ -34,13 +35,13 @@ def test_failed_runs_are_listed_and_not_averaged(digits):
     assert row(report, "none").failed == (5,)
     assert "none-s5" in text_of(report, "failed")
     assert "ValueError" in text_of(report, "failed")
-    assert "| 5 (1 failed) |" in (build_report(digits.folder) / "table.md").read_text()
+    assert "| 5 (1 failed) |" in files(make_report(digits.folder))["table.md"]
 
 
 def test_an_arm_that_only_failed_is_a_dash(experiment):
     experiment.arm("learned_1d", [0.9, 0.91])
     experiment.run("none", 0, status="failed")
-    assert "| none | 0 (1 failed) | — | — | — |" in (build_report(experiment.folder) / "table.md").read_text()
+    assert "| none | 0 (1 failed) | — | — | — |" in files(make_report(experiment.folder))["table.md"]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -84,7 +85,7 @@ def test_planted_confounder(digits):
     view = report.sections[0]
     assert "Better: rope_axial" in view.summary
     assert "not attributable to the position module alone, because other settings differ: learned_2d" in view.summary
-    assert "better †" in (build_report(digits.folder) / "table.md").read_text()
+    assert "better †" in files(make_report(digits.folder))["table.md"]
 
 
 def test_position_settings_are_no_confounder(digits):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vitpos.report import build_report, make_report
+from vitpos.report import make_report
+from vitpos.report.build import files
 
 LR = "optim.lr"
 
@@ -27,7 +28,7 @@ def study(experiment):
 
 
 def test_shared_and_tuned_columns(study, read_csv):
-    rows = {row["position"]: row for row in read_csv(build_report(study.folder) / "table.csv")}
+    rows = {row["position"]: row for row in read_csv(files(make_report(study.folder))["table.csv"])}
     # Shared: mean validation 0.825 at 0.001, 0.805 at 0.003, 0.70 at 0.01.
     assert {row["shared_setting"] for row in rows.values()} == {"optim.lr=0.001"}
     assert float(rows["learned_1d"]["test_top1_mean"]) == pytest.approx(0.891)
@@ -41,7 +42,7 @@ def test_shared_and_tuned_columns(study, read_csv):
 
 
 def test_the_choice_is_named(study):
-    text = (build_report(study.folder) / "table.md").read_text()
+    text = files(make_report(study.folder))["table.md"]
     assert "chosen by mean val/top1" in text
     assert "optim.lr=0.001" in text
     assert "95.1" not in text  # a test result that was not chosen is not shown
@@ -63,7 +64,7 @@ def test_no_value_in_common(experiment):
     assert view.analysis.row("none").accuracy is None
     assert view.analysis.row("none").tuned.mean == pytest.approx(0.701)
     assert any("no shared setting" in flag.text for flag in view.flags)
-    build_report(experiment.folder)
+    assert files(make_report(experiment.folder))["table.csv"]
 
 
 def test_without_validation_nothing_is_chosen(experiment):

@@ -12,16 +12,22 @@ import pytest
 from rich.console import Console
 
 from vitpos.report import build_report, make_report, print_report
+from vitpos.report.build import files
 
 FIXED = "position,n,test_top1_mean,test_top1_ci95,delta_mean,delta_ci95,verdict,parameters,position_parameters,step_ms"
 
 
+def text(folder, name, **settings):
+    """Return a table as text, without drawing the figures."""
+    return files(make_report(folder, **settings))[name]
+
+
 def table(folder, read_csv, **settings):
-    return {row["position"]: row for row in read_csv(build_report(folder, **settings) / "table.csv")}
+    return {row["position"]: row for row in read_csv(text(folder, "table.csv", **settings))}
 
 
 def test_leading_columns_are_fixed(digits):
-    assert (build_report(digits.folder) / "table.csv").read_text().startswith(FIXED + ",")
+    assert text(digits.folder, "table.csv").startswith(FIXED + ",")
 
 
 def test_leading_columns_without_any_run(experiment):
@@ -70,19 +76,19 @@ def test_one_seed_has_no_interval_and_no_verdict(experiment, read_csv):
     row = table(experiment.folder, read_csv)["none"]
     assert (row["n"], row["test_top1_ci95"], row["delta_ci95"], row["verdict"]) == ("1", "", "", "not resolved")
     assert float(row["delta_mean"]) == pytest.approx(-0.4)
-    text = (experiment.folder / "report" / "table.md").read_text()
-    assert "| 50.00 |" in text
-    assert "one seed" in text
-    assert "**90.00**" not in text
+    markdown = text(experiment.folder, "table.md")
+    assert "| 50.00 |" in markdown
+    assert "one seed" in markdown
+    assert "**90.00**" not in markdown
 
 
 def test_best_arms_are_all_marked(experiment):
     experiment.arm("learned_1d", [0.90, 0.92, 0.94])
     experiment.arm("rope_axial", [0.92, 0.90, 0.945])
     experiment.arm("none", [0.70, 0.73, 0.73])
-    text = (build_report(experiment.folder) / "table.md").read_text()
-    assert text.count("| **9") == 2
-    assert "| **7" not in text
+    markdown = text(experiment.folder, "table.md")
+    assert markdown.count("| **9") == 2
+    assert "| **7" not in markdown
 
 
 def test_sampling_is_apart_from_seeds(experiment, read_csv):
@@ -109,20 +115,19 @@ def test_arms_with_other_numbers_are_other_arms(experiment, read_csv):
 
 def test_same_numbers_in_every_format(digits):
     report = make_report(digits.folder)
-    folder = build_report(digits.folder)
     out = io.StringIO()
     print_report(report, Console(file=out, width=220, color_system=None))
-    markdown, latex, terminal = (folder / "table.md").read_text(), (folder / "table.tex").read_text(), out.getvalue()
+    markdown, latex, terminal = files(report)["table.md"], files(report)["table.tex"], out.getvalue()
     for arm, accuracy, delta in (("none", "78.08 ± 0.59", "−14.92 ± 0.14"), ("rope_axial", "95.08 ± 0.", "+2.08 ± 0.")):
         assert f"| {arm} |" in markdown
-        for text in (accuracy, delta):
-            assert text in markdown
-            assert text.replace(" ± ", "\u00a0±\u00a0") in terminal
-            assert text.replace("±", r"$\pm$").replace("−", "$-$") in latex
+        for number in (accuracy, delta):
+            assert number in markdown
+            assert number.replace(" ± ", "\u00a0±\u00a0") in terminal
+            assert number.replace("±", r"$\pm$").replace("−", "$-$") in latex
 
 
 def test_caption_says_what_the_numbers_are(digits):
-    text = " ".join((build_report(digits.folder) / "table.md").read_text().split())
+    caption = " ".join(text(digits.folder, "table.md").split())
     for words in (
         "digits, 8 x 8 px, vit_nano",
         "3 epochs",
@@ -133,7 +138,7 @@ def test_caption_says_what_the_numbers_are(digits):
         "Holm-adjusted over 4 comparisons",
         "within ±0.5 point",
     ):
-        assert words in text
+        assert words in caption
 
 
 def test_summary_is_two_sentences_a_referee_signs(digits):

@@ -10,7 +10,7 @@ NOT_APPLICABLE = "not_applicable"
 _BASE = {"table": "bicubic_antialias", "coordinates": "extrapolate", "temperature": "off"}
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Protocol:
     """How an accuracy at another size came about.
 
@@ -27,6 +27,12 @@ class Protocol:
     temperature: str
     fine_tuned: bool = False
     epochs: int = 0
+
+    @property
+    def order(self) -> tuple[bool, bool, str, str, str, int]:
+        """What protocols are sorted by: zero-shot first, nothing added to the attention first."""
+        plain = self.temperature == "off"
+        return self.fine_tuned, not plain, self.table, self.coordinates, self.temperature, self.epochs
 
     @property
     def text(self) -> str:

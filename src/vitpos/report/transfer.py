@@ -112,7 +112,7 @@ def _points(section: str, arm: str, runs: Sequence[Run]) -> list[Point]:
             rows[run.record.data.image_size, tuned].append((run, _own_row(run, tuned)))
     return [
         _point(section, arm, size, protocol, found)
-        for (size, protocol), found in sorted(rows.items(), key=lambda item: (item[0][1], item[0][0]))
+        for (size, protocol), found in sorted(rows.items(), key=lambda item: (item[0][1].order, item[0][0]))
     ]
 
 

@@ -75,6 +75,9 @@ def render(picture: Picture) -> dict[str, bytes]:
     """
     with mpl.style.context(["default", STYLE]):
         figure = picture.draw()
+        # Arrange once; every saving would do it again.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         files = {}
         for ending in ("svg", "png", "html"):
             text = "none" if ending == "html" else "path"
