@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 CONFIG_FOLDER = Path(__file__).resolve().parents[2] / "conf"
 NOTHING = ("", "null", "none", "None", "Null", "~")
@@ -60,13 +60,15 @@ def _check_owners(key: str, value: str, chosen: dict[str, str]) -> None:
 
 def owns(group: str, name: str, setting: str) -> bool:
     """Return whether `conf/<group>/<name>.yaml`, with the files it inherits from, has the dotted setting."""
-    from omegaconf import DictConfig, OmegaConf
+    from omegaconf import OmegaConf
 
-    config = cast(DictConfig, OmegaConf.load(CONFIG_FOLDER / group / f"{name}.yaml"))
+    # Unresolved: what a setting refers to lies in other files.
+    loaded = OmegaConf.load(CONFIG_FOLDER / group / f"{name}.yaml")
+    config = cast(dict[str, Any], OmegaConf.to_container(loaded, resolve=False))
     parents = [entry for entry in config.get("defaults", []) if isinstance(entry, str) and entry != "_self_"]
     node: object = config
     for part in setting.split("."):
-        if not OmegaConf.is_dict(node) or part not in node:  # type: ignore[operator]
+        if not isinstance(node, dict) or part not in node:
             return any(owns(group, parent, setting) for parent in parents)
-        node = node[part]  # type: ignore[index]
+        node = node[part]
     return True

@@ -14,7 +14,7 @@ def as_size(size: int | Sequence[int]) -> ImageSize:
     Raises:
         ValueError: not one or two positive whole numbers.
     """
-    pair = (size, size) if isinstance(size, int) else tuple(size)
+    pair = tuple(size) if isinstance(size, Sequence) else (size, size)
     if len(pair) != 2 or any(not isinstance(side, int) or isinstance(side, bool) or side < 1 for side in pair):
         raise ValueError(f"image size {size!r}: give one positive whole number or a pair [height, width]")
     return pair[0], pair[1]

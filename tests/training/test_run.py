@@ -152,3 +152,29 @@ def test_learning_rate_counts_optimiser_steps(compose):
         for row in rows[:-1]:  # the rate after step s is that of step s
             rate = 1e-3 * rate_at(int(row["step"]), steps, 0.1, 0.01)
             assert float(row["lr"]) == pytest.approx(rate)
+
+
+def test_what_cannot_be_evaluated_is_refused_before_training(compose):
+    for override, message in (
+        ("transfer.sizes=[7]", "7x7 px is not divisible"),
+        ("transfer.coordinates=stretch", "stretch"),
+        ("fewshot.shots=[40]", "40"),
+    ):
+        config = compose("transfer=default", "fewshot=ridge", override)
+        with pytest.raises(ValueError, match=message):
+            run(config)
+        assert not (run_folder(config) / "checkpoints").exists()
+
+
+def test_shots_of_the_data_set_shrink_with_limit_train(compose):
+    metrics = run(compose("fewshot=ridge")).metrics
+    assert "fewshot/5" in metrics
+    assert "fewshot/25" not in metrics
+
+
+@pytest.mark.parametrize("size", [28.0, True, "28", [28], [28, 28, 1], 0, [0, 3]])
+def test_image_sizes_are_whole_numbers(size):
+    from vitpos.spec import as_size
+
+    with pytest.raises(ValueError, match="image size"):
+        as_size(size)

@@ -19,7 +19,7 @@ from vitpos.position import Position
 from vitpos.record import CONFIG_FILE, Record, identity, run_name, write_record, write_text_atomic
 from vitpos.record.folder import run_folder
 from vitpos.training import machine
-from vitpos.training.afterwards import draw, evaluate
+from vitpos.training.afterwards import check, draw, evaluate
 from vitpos.training.build import build_data
 from vitpos.training.finetune import read_parent, resize_to_training_size
 from vitpos.training.fit import CHECKPOINTS, fit, plain_spec
@@ -74,6 +74,7 @@ def run(config: Mapping[str, Any]) -> Record | None:
     if parent:
         parent.load_into(task.model)
         resize_to_training_size(task.model, config)
+    fewshot = check(config, task.model, data)
     if main:
         (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
         write_text_atomic(folder / CONFIG_FILE, yaml.safe_dump(dict(config), sort_keys=False))
@@ -112,7 +113,7 @@ def run(config: Mapping[str, Any]) -> Record | None:
                 "epochs": len(history.rows),
             }
         )
-        evaluate(config, folder, model, data, device, record)
+        evaluate(config, folder, model, data, device, record, fewshot)
         publish(logger, record, draw(config, folder, model, record))
         write_record(folder, record)
         failed = False

@@ -43,7 +43,7 @@ class ClassificationTask(pl.LightningModule):
 
     def __init__(self, network: dict[str, Any], spec: dict[str, Any], optim: dict[str, Any]) -> None:
         super().__init__()
-        self.save_hyperparameters()
+        self.save_hyperparameters(logger=False)  # W&B has the whole config already
         self.seed = int(network["seed"])
         self.settings = OptimSettings(**optim)
         image_size = tuple(spec["image_size"])
