@@ -12,6 +12,7 @@ from vitpos.position import Transfer
 from vitpos.position.learned_1d import Learned1D
 from vitpos.position.none import NoPosition
 from vitpos.position.relative_1d import Relative1D
+from vitpos.position.rope_mixed import RopeMixed
 from vitpos.spec import ImageSpec
 
 
@@ -105,3 +106,18 @@ def test_cost_counts_what_the_formulas_say():
     assert cost["flops_per_image"] == depth * layer + 2 * patches * 3 * 64 * dim + 2 * dim * 5
     assert cost["position_parameters"] == tokens * dim
     assert cost["parameters"] == sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("position", [NoPosition, learned, Relative1D, RopeMixed])
+@pytest.mark.parametrize("pool", ["cls", "mean", "mean_beside_cls"])
+def test_what_nobody_reads_changes_nothing(position, pool):
+    """The last layer computes the tokens that are pooled; logits and gradients are those of all tokens."""
+    model, images = vit(position, pool=pool, registers=1).double(), torch.randn(2, 3, 32, 48).double()
+    for parameter in model.position.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    *_, whole = model._walk(images)
+    expected = model.head(model._pool(whole))
+    torch.testing.assert_close(model(images), expected)
+    gradients = [torch.autograd.grad(out.square().sum(), list(model.parameters())) for out in (model(images), expected)]
+    for found, wanted in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted)

@@ -39,11 +39,15 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, -1).unbind(2)  # B T K E each
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
-    def forward(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
-        """Mix the tokens (B, T, D)."""
+    def forward(
+        self, x: Tensor, position: Position, layer: int, temperature: float = 1.0, read: int | None = None
+    ) -> Tensor:
+        """Mix the tokens (B, T, D) into each of them, or into the first `read` only, (B, read, D)."""
         q, k, v = self.project(x)
         bias = self._bias(position, q, k, layer, temperature)
         q, k = position.rotate(q, k, layer)
+        if read is not None:
+            q, bias = q[:, :, :read], bias[..., :read, :] if bias is not None else None
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=self.scale * temperature)
         out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))  # B T D
         return out
@@ -105,8 +109,19 @@ class Block(nn.Module):
         self.ls2 = scale()
         self.drop_path = DropPath(drop_path) if drop_path else nn.Identity()
 
-    def forward(self, x: Tensor, position: Position, layer: int, temperature: float = 1.0) -> Tensor:
-        """Transform the tokens (B, T, D)."""
-        x = x + self.drop_path(self.ls1(self.attn(self.norm1(x), position, layer, temperature)))
+    def forward(
+        self, x: Tensor, position: Position, layer: int, temperature: float = 1.0, read: int | None = None
+    ) -> Tensor:
+        """Transform the tokens (B, T, D).
+
+        Args:
+            x: tokens.
+            position: asked for rotation and bias.
+            layer: number of this layer, from 0.
+            temperature: factor of the attention logits.
+            read: how many of the first tokens anybody reads; only these are computed and returned. None: all.
+        """
+        mixed = self.attn(self.norm1(x), position, layer, temperature, read)
+        x = (x if read is None else x[:, :read]) + self.drop_path(self.ls1(mixed))
         x = x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))
         return x

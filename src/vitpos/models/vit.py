@@ -8,7 +8,7 @@ Letters: B batch, C channels, H W grid rows and columns, P prefix tokens, T = P 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Literal, get_args
 
@@ -116,9 +116,9 @@ class ViT(nn.Module):
     def features(self, images: Tensor) -> Tensor:
         """Return the representation (B, D) that the head reads, `pre_logits`."""
         x = self._stem(images)
-        for layer, block in enumerate(self.blocks):
-            x = block(self.position.before_layer(x, layer), self.position, layer, self.temperature)
-        return self._pool(x)
+        for layer in range(len(self.blocks) - 1):
+            x = self._layer(x, layer)
+        return self._pool(self._last(x))
 
     def trace(self, images: Tensor) -> dict[str, Tensor]:
         """Return named intermediates of one pass.
@@ -126,12 +126,9 @@ class ViT(nn.Module):
         `stem` and `layer0` .. are the tokens (B, T, D) after the stem and after each layer; `pre_logits` is (B, D),
         `logits` (B, classes).
         """
-        x = self._stem(images)
-        out = {"stem": x}
-        for layer, block in enumerate(self.blocks):
-            x = block(self.position.before_layer(x, layer), self.position, layer, self.temperature)
-            out[f"layer{layer}"] = x
-        out["pre_logits"] = self._pool(x)
+        tokens = list(self._walk(images))
+        out = dict(zip(("stem", *(f"layer{layer}" for layer in range(len(self.blocks)))), tokens, strict=True))
+        out["pre_logits"] = self._pool(self._last(tokens[-2]))  # as in `features`, to the last bit
         out["logits"] = self.head(out["pre_logits"])
         return out
 
@@ -161,6 +158,23 @@ class ViT(nn.Module):
             x = torch.cat([token.expand(x.shape[0], -1, -1).to(x.dtype) for token in prefix] + [x], dim=1)  # B T D
         return self.position.embed(x)
 
+    def _walk(self, images: Tensor) -> Iterator[Tensor]:
+        """Yield all tokens (B, T, D), after the stem and after each layer."""
+        x = self._stem(images)
+        yield x
+        for layer in range(len(self.blocks)):
+            x = self._layer(x, layer)
+            yield x
+
+    def _layer(self, x: Tensor, layer: int, read: int | None = None) -> Tensor:
+        x = self.position.before_layer(x, layer)
+        out: Tensor = self.blocks[layer](x, self.position, layer, self.temperature, read)
+        return out
+
+    def _last(self, x: Tensor) -> Tensor:
+        """Compute of the last layer what is pooled: with `cls` one token, which saves nearly the whole layer."""
+        return self._layer(x, len(self.blocks) - 1, read=1 if self.pool == "cls" else None)
+
     def _pool(self, x: Tensor) -> Tensor:
         # A norm acts on each token alone, so only the tokens that are read need be normalised.
         pooled = self.norm(x[:, 0]) if self.pool == "cls" else self.norm(x[:, self.prefix :]).mean(dim=1)
@@ -179,7 +193,10 @@ class ViT(nn.Module):
                 nn.init.normal_(token, std=1e-6)
 
     def cost(self) -> dict[str, Any]:
-        """Return parameters, position parameters and forward FLOPs per image at the present size."""
+        """Return parameters, position parameters and forward FLOPs per image at the present size.
+
+        FLOPs are those of the network as papers count it, all tokens through all layers.
+        """
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.utils.flop_counter import FlopCounterMode
 
@@ -189,7 +206,8 @@ class ViT(nn.Module):
         self.eval()
         # The counter sees matrix products; a fused attention kernel would hide its two from it.
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            self(image.to(parameter.dtype))
+            *_, x = self._walk(image.to(parameter.dtype))
+            self.head(self._pool(x))
         self.train(training)
         return {
             "parameters": sum(p.numel() for p in self.parameters()),
