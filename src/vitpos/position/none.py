@@ -12,6 +12,6 @@ class NoPosition(Position):
     register tokens stay: this arm differs from the others by the position parameters only.
     """
 
-    label = "None"
+    label = "No position embedding"
     family = "none"
     injection = "none"

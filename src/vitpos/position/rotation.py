@@ -24,21 +24,47 @@ def halves(x: Tensor, pairing: Pairing) -> tuple[Tensor, Tensor]:
     return first, second
 
 
+def _complex(x: Tensor, pairing: Pairing) -> Tensor | None:
+    """Return a view of adjacent pairs as complex numbers, where that is possible and pays.
+
+    One complex product moves a third of the memory of the same formula in real numbers. Compilers fuse the real form
+    and do not take complex numbers; half precision and odd strides have no such view.
+    """
+    wide = x.dtype in (torch.float32, torch.float64)
+    if pairing != "interleaved" or not wide or torch.compiler.is_compiling():
+        return None
+    even = x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(step % 2 == 0 for step in x.stride()[:-1])
+    return torch.view_as_complex(x.view(*x.shape[:-1], -1, 2)) if even else None
+
+
 def _turn(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
+    """Multiply every pair (a, b), read as a + ib, by cos + i sin."""
+    pairs = _complex(x, pairing)
+    if pairs is not None:
+        return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2)
     both = cos.repeat_interleave(2, -1) if pairing == "interleaved" else torch.cat((cos, cos), -1)  # ... T E
     out = x * both
-    a, b = halves(x, pairing)
-    first, second = halves(out, pairing)
+    (a, b), (first, second) = halves(x, pairing), halves(out, pairing)
     first.addcmul_(b, sin, value=-1)
     second.addcmul_(a, sin)
     return out
+
+
+def _torque(out: Tensor, grad: Tensor, pairing: Pairing, shape: torch.Size) -> Tensor:
+    """Return the gradient of the angle, summed to its shape: a turn by d moves the result (a, b) by d (-b, a)."""
+    result, pull = _complex(out, pairing), _complex(grad, pairing)
+    if result is not None and pull is not None:
+        return (pull * result.conj()).sum_to_size(shape).imag
+    (a, b), (da, db) = halves(out, pairing), halves(grad, pairing)
+    product = (a * db).addcmul_(b, da, value=-1)  # B K T E/2
+    return product.to(torch.promote_types(product.dtype, torch.float32)).sum_to_size(shape)
 
 
 class _Rotation(torch.autograd.Function):
     """(a, b) -> (a cos - b sin, b cos + a sin), written into one new tensor.
 
     Autograd's own composition of the same formula reads and writes q and k several times more. This one keeps nothing
-    of them, or the result if the angle is learned: turning by d moves the result (a, b) by d (-b, a).
+    of them, or the result if the angle is learned.
     """
 
     @staticmethod
@@ -55,12 +81,8 @@ class _Rotation(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         cos, sin, out = ctx.saved_tensors
         grad_x = _turn(grad, cos, -sin, ctx.pairing)
-        if out is None:
-            return grad_x, None, None, None, None
-        (a, b), (da, db) = halves(out, ctx.pairing), halves(grad, ctx.pairing)
-        grad_angle = (a * db).addcmul_(b, da, value=-1)  # B K T E/2
-        wide = torch.promote_types(grad_angle.dtype, torch.float32)
-        return grad_x, None, None, None, grad_angle.to(wide).sum_to_size(ctx.shape)
+        torque = None if out is None else _torque(out, grad, ctx.pairing, ctx.shape)
+        return grad_x, None, None, None, torque
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
