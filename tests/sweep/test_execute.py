@@ -34,7 +34,7 @@ def crash(monkeypatch):
 def watch(monkeypatch):
     """Count trainings instead of running them."""
     calls = []
-    monkeypatch.setattr(training, "run", lambda config: calls.append(config))
+    monkeypatch.setattr(training, "run", calls.append)
     return calls
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from filelock import FileLock
 
@@ -60,6 +58,6 @@ def test_a_held_lock_is_a_running_job_and_looking_changes_nothing(tmp_path):
     with lock:
         assert state_of(tmp_path) == "running"
     assert not is_locked(tmp_path)
-    before = sorted(os.listdir(tmp_path))
+    before = sorted(tmp_path.iterdir())
     assert state_of(tmp_path) == "missing"
-    assert sorted(os.listdir(tmp_path)) == before
+    assert sorted(tmp_path.iterdir()) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -67,7 +68,7 @@ class JoblibPool:
                         yield future.result()
                         continue
                     except BrokenProcessPool as error:
-                        message = f"worker process died: {str(error).strip().splitlines()[-1]}"
+                        message = _reason(error)
                     _end(pools[slot])
                     pools[slot] = None
                     crashes[job.name] += 1
@@ -83,6 +84,12 @@ class JoblibPool:
 
     def _share(self, jobs: Sequence[Job]) -> Share:
         return share_machine(jobs, self.jobs, self.jobs_per_gpu)
+
+
+def _reason(error: BrokenProcessPool) -> str:
+    """Return what joblib knows of a worker's end, for example "worker process died: SIGKILL(-9)"."""
+    codes = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
+    return f"worker process died: {codes[1] if codes else str(error).strip().splitlines()[0]}"
 
 
 def _start_worker(job: Job, share: Share) -> ProcessPoolExecutor:
