@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from timm.layers import DropPath, LayerScale, Mlp
 from torch import Tensor, nn
 
+from vitpos.models import biased_attention
 from vitpos.position import Position
 
 layer_norm = partial(nn.LayerNorm, eps=1e-6)  # the value of the first ViTs; PyTorch's default differs
@@ -48,7 +49,11 @@ class Attention(nn.Module):
         q, k = position.rotate(q, k, layer)
         if read is not None:
             q, bias = q[:, :, :read], bias[..., :read, :] if bias is not None else None
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=self.scale * temperature)
+        scale = self.scale * temperature
+        if bias is not None and biased_attention.pays(q, bias):
+            mixed = biased_attention.attend(q, k, v, bias, scale)
+        else:
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
         out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))  # B T D
         return out
 
