@@ -25,6 +25,9 @@ VIT, ROPE, DINO = "vit_tiny_patch16_224", "vit_small_patch16_rope_224", "vit_sma
         (VIT, {"qk_norm": True}, "qk_norm=True"),
         (VIT, {"scale_attn_norm": True}, "scale_attn_norm=True"),
         (VIT, {"proj_bias": False}, "proj_bias=False"),
+        (VIT, {"attn_drop_rate": 0.1}, r"dropout \(drop_rate, .*attn_drop_rate\)"),
+        (VIT, {"patch_drop_rate": 0.1}, "patch_drop_rate"),
+        (ROPE, {"patch_drop_rate": 0.1}, "patch_drop_rate"),
         (VIT, {"attn_layer": "diff"}, "attn_layer=DiffAttention"),
         (VIT, {"embed_norm_layer": "layernorm"}, "embed_norm_layer=LayerNorm"),
         (VIT, {"patch_size": (8, 16), "img_size": (32, 48)}, r"patch_size=\(8, 16\), not square"),
@@ -91,6 +94,7 @@ def test_every_architecture_of_a_family_has_settings(pattern, position):
 
 
 def test_settings_are_those_of_the_files_in_conf_where_nothing_differs(small):
+    assert model_settings(small(drop_path_rate=0.2))["drop_path"] == 0.2
     block = model_settings(small())["block"]
     assert set(block) == {"_target_", "_partial_", "heads", "mlp_ratio", "layer_scale", "qkv_bias"}
     special = model_settings(small(norm_layer=partial(nn.LayerNorm, eps=1e-5), mlp_layer=GluMlp))

@@ -37,7 +37,7 @@ def model_settings(network: Any) -> dict[str, Any]:
         "depth": len(network.blocks),
         "pool": pool,
         "registers": 0 if network.reg_token is None else int(network.reg_token.shape[1]),
-        "drop_path": 0.0,
+        "drop_path": round(getattr(network.blocks[-1].drop_path1, "drop_prob", 0.0), 6),  # timm's went through float32
         "block": _block(layer, int(network.embed_dim)),
     }
     if not before and not after:

@@ -104,7 +104,7 @@ def _from_file(path: Path, architecture: str, arguments: dict[str, Any]) -> Orig
         raise ValueError(f"timm={path}: files ending in {', '.join(ENDINGS)} can be read, not {path.suffix!r}")
     if not architecture:
         raise ValueError(f"model= is missing: timm's name of the architecture that {path} holds weights of")
-    weights = read_weights(path)
+    architecture, weights = architecture.removeprefix("timm/"), read_weights(path)
     if "head.weight" in weights:
         arguments.setdefault("num_classes", len(weights["head.weight"]))
     if weights[ANCHOR].ndim == 4:

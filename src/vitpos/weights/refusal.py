@@ -71,6 +71,10 @@ def _around_layers(network: Any) -> Iterator[str]:
         yield f"global_pool={network.global_pool!r}, only token and avg have one"
     if getattr(network, "pool_include_prefix", False):
         yield "pool_include_prefix=True"
+    if any(module.p for module in network.modules() if isinstance(module, nn.Dropout)):
+        yield "dropout (drop_rate, pos_drop_rate, proj_drop_rate, attn_drop_rate)"
+    if network.patch_drop is not None and not _is_off(network.patch_drop):
+        yield "patch_drop_rate"
     norms = [norm for norm in (network.norm, network.fc_norm) if not _is_off(norm)]
     if len(norms) > 1:
         yield "fc_norm=True together with a final norm"
