@@ -486,3 +486,19 @@ def test_names_itself(name):
     assert module.injection
     assert module.family in ("none", "additive", "rotary", "bias", "convolutional", "combined")
     assert module.honours <= {"table", "coordinates", "ntk"}
+
+
+@every_module
+def test_two_equal_training_steps_are_equal_to_the_bit_in_deterministic_mode(name):
+    def gradients():
+        model = vit(name).train()
+        model.resize((ELSEWHERE[0] * PATCH, ELSEWHERE[1] * PATCH), Transfer())
+        torch.manual_seed(0)
+        model(images(ELSEWHERE)).square().sum().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert same(gradients(), gradients())
+    finally:
+        torch.use_deterministic_algorithms(False)
