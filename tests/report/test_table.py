@@ -49,6 +49,7 @@ def test_numbers_by_hand(experiment, read_csv):
     assert float(row["delta_ci95"]) == pytest.approx(4.302653 * 0.01 / 3**0.5, rel=1e-6)
     assert (reference["delta_mean"], reference["delta_ci95"], reference["verdict"]) == ("", "", "reference")
     assert (row["parameters"], row["position_parameters"], row["step_ms"]) == ("200004", "0", "40")
+    assert (row["worst_seed"], row["best_seed"]) == ("0", "1")
 
 
 def test_verdicts(digits, read_csv):
@@ -160,6 +161,17 @@ def test_byte_for_byte(digits):
     shutil.rmtree(folder)
     build_report(digits.folder)
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_nothing_of_an_earlier_report_stays(digits):
+    folder = build_report(digits.folder)
+    (folder / "figures" / "forest-section2.svg").write_text("")
+    (folder / "table8.md").write_text("")
+    for path in digits.folder.glob("learned_1d-*"):
+        (path / "result.json").unlink()
+    build_report(str(digits.folder))
+    assert {path.stem for path in (folder / "figures").iterdir()} == {"seeds", "cost"}
+    assert (folder / "table8.md").exists()  # none and relative_1d are cells of the paper
 
 
 def test_imports_neither_torch_nor_wandb():

@@ -68,6 +68,13 @@ def test_a_size_too_large_is_said_and_not_averaged(experiment, read_csv):
     assert "out of memory" in files(make_report(experiment.folder))["table.md"]
 
 
+def test_fewer_seeds_are_said(experiment):
+    experiment.run("learned_1d", 0, 0.9, transfer=rows((8, 8, 0.9), (16, 16, 0.6)))
+    experiment.run("learned_1d", 1, 0.9, transfer=rows((8, 8, 0.9)))
+    (view,) = make_report(experiment.folder).transfers
+    assert [row[2].text for row in view.table.rows] == ["90.00 ± 0.00", "60.00 (n = 1)"]
+
+
 def test_fine_tuned_beside_zero_shot(experiment, new_experiment, read_csv):
     """The fine-tuned runs lie in another experiment than their parents."""
     finetune = new_experiment("finetune")

@@ -32,10 +32,11 @@ from vitpos.report.wording import caption, summary
 
 REFERENCE = "learned_1d"
 MARGIN = 0.5
+SOMETIMES = {"table8.md", "table8.tex"}  # files that not every study has
 TRANSFER_LEADING = ("position", "height", "width", "protocol", "n", "top1_mean", "top1_ci95")
 
 
-def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MARGIN) -> Report:
+def make_report(experiment: str | Path, reference: str = REFERENCE, margin: float = MARGIN) -> Report:
     """Analyse an experiment folder.
 
     Args:
@@ -49,7 +50,7 @@ def make_report(experiment: Path, reference: str = REFERENCE, margin: float = MA
     """
     if not 0 <= margin < 100:
         raise ValueError(f"margin={margin}: must be a number of percentage points from 0 to 100")
-    study = load_study(experiment)
+    study = load_study(Path(experiment))
     arms = name_arms(study.runs)
     sections = make_sections(study.runs, arms, split_all=not can_select(study.runs))
     analyses = [analyse(section, reference, margin / 100) for section in sections]
@@ -69,13 +70,16 @@ def write_report(report: Report) -> Path:
     """Write all files of a report and return its folder, `<experiment>/report`."""
     folder = report.study.folder / "report"
     drawings = _draw(report.pictures, folder / "figures")
-    for name, text in files(report).items():
+    texts = files(report)
+    for name, text in texts.items():
         write_text_atomic(folder / name, text)
+    for name in SOMETIMES - texts.keys():
+        (folder / name).unlink(missing_ok=True)
     write_text_atomic(folder / "report.html", render_page(report, drawings))
     return folder
 
 
-def build_report(experiment: Path, reference: str = REFERENCE, margin: float = MARGIN) -> Path:
+def build_report(experiment: str | Path, reference: str = REFERENCE, margin: float = MARGIN) -> Path:
     """Analyse an experiment folder, write its report, and return the report's folder; see `make_report`."""
     return write_report(make_report(experiment, reference, margin))
 
@@ -107,6 +111,10 @@ def _draw(pictures: Sequence[Picture], folder: Path) -> dict[str, bytes]:
         for ending, content in forms.items():
             write_bytes_atomic(folder / f"{picture.name}.{ending}", content)
         write_text_atomic(folder / f"{picture.name}.csv", write_csv(picture.numbers))
+    # Figures of an earlier report that this one does not have would be taken for its own.
+    for path in folder.iterdir():
+        if path.is_file() and path.stem not in drawings:
+            path.unlink()
     return drawings
 
 

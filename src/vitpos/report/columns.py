@@ -62,6 +62,7 @@ LEADING = (
 def _fields(row: Row, analysis: Analysis) -> dict[str, Field]:
     accuracy, comparison, images = row.accuracy, row.comparison, row.images
     position = row.runs[0].record.position if row.runs else None
+    scores = {run.seed: run.accuracy for run in row.runs if run.accuracy is not None}
     is_reference = bool(analysis.reference) and row.arm == analysis.reference
     values: dict[str, Field] = {
         "position": row.arm,
@@ -84,6 +85,8 @@ def _fields(row: Row, analysis: Analysis) -> dict[str, Field]:
         "test_top1_sd": accuracy.sd if accuracy else None,
         "test_top1_min": accuracy.low if accuracy else None,
         "test_top1_max": accuracy.high if accuracy else None,
+        "worst_seed": min(scores, key=lambda seed: scores[seed], default=None),
+        "best_seed": max(scores, key=lambda seed: scores[seed], default=None),
         "test_images": analysis.test_images,
         "test_sampling_ci95": row.sampling(analysis.test_images),
         "delta_n": comparison.n if comparison else None,

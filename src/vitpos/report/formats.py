@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 DASH = "—"
@@ -65,6 +66,12 @@ def span(numbers: Iterable[int]) -> str:
 def plural(number: int, noun: str) -> str:
     """1, seed -> 1 seed; 3, seed -> 3 seeds."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def natural(text: str) -> list[tuple[float, str]]:
+    """Return a sort key that puts theta=10 before theta=100, and fewshot/5 before fewshot/10."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]
 
 
 def _signed(text: str) -> str:

@@ -8,11 +8,11 @@ confounder.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from vitpos.report.formats import natural
 from vitpos.report.settings import NOT
 from vitpos.report.study import Run
 
@@ -89,7 +89,7 @@ def make_sections(runs: Sequence[Run], arms: dict[str, str], split_all: bool = F
     extra = [key for key in splitting if key not in (*_NAMES, "data.image_size", "data._target_", "fine-tuned from")]
     extra.append("fine-tuned from")
     sections = []
-    ordered = sorted(groups.values(), key=lambda group: _natural(_title(group[0], extra)))
+    ordered = sorted(groups.values(), key=lambda group: natural(_title(group[0], extra)))
     for number, group in enumerate(ordered):
         inside = _varying(group, arms)
         sections.append(
@@ -142,12 +142,6 @@ def _ordered(runs: Iterable[Run], arms: dict[str, str]) -> dict[str, list[Run]]:
     def place(arm: str) -> tuple[int, str, list[tuple[float, str]]]:
         # A failed run knows neither family nor injection; ask a finished one.
         family = next((run.record.position.family for run in groups[arm] if run.record.status == "finished"), "")
-        return _FAMILIES.index(family) if family in _FAMILIES else len(_FAMILIES), family, _natural(arm)
+        return _FAMILIES.index(family) if family in _FAMILIES else len(_FAMILIES), family, natural(arm)
 
     return {arm: sorted(groups[arm], key=lambda run: (run.seed, run.name)) for arm in sorted(groups, key=place)}
-
-
-def _natural(text: str) -> list[tuple[float, str]]:
-    """Return a sort key that puts theta=10 before theta=100 before theta=1000."""
-    parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]

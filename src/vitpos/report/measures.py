@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from vitpos.report.formats import natural
 from vitpos.report.statistics import Summary, summarise
 from vitpos.report.study import Run
 
@@ -12,7 +13,7 @@ _COST = ("flops_per_image", "train_seconds", "train_images_per_second", "peak_me
 
 def metrics_of(runs: list[Run]) -> dict[str, Summary]:
     """Summarise every further metric that all runs have; standard deviations over draws are none."""
-    names = sorted({name for run in runs for name in run.record.metrics} - {"test/top1"})
+    names = sorted({name for run in runs for name in run.record.metrics} - {"test/top1"}, key=natural)
     found = {}
     for name in names:
         values = [value for run in runs if (value := run.metric(name)) is not None]

@@ -114,7 +114,11 @@ def _load_run(record: Record, folder: Path, problems: list[Problem]) -> Run:
         problems.append(Problem(folder, "unreadable", f"{CONFIG_FILE}: {error}"))
     height, width = record.data.image_size
     parent = record.parent
-    conditions = {key: value for key, value in (settings or {}).items() if is_condition(key)}
+    if settings is None:  # what the record itself repeats of them
+        stored = flatten({"model": record.model.model_extra or {}, "data": record.data.model_extra or {}})
+    else:
+        stored = settings
+    conditions = {key: value for key, value in stored.items() if is_condition(key)}
     # What every record says, in one spelling, whether or not the config is stored.
     conditions |= {
         "data_name": record.data.name,

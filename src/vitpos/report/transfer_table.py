@@ -31,23 +31,26 @@ def transfer_table(title: str, points: Sequence[Point]) -> Table | None:
     rows = []
     for arm in arms:
         own = [point for point in points if point.arm == arm]
+        most = max(point.accuracy.n if point.accuracy else 0 for point in own)
         for size in sizes:
             here = [point for point in own if point.size == size]
             if here:
-                rows.append([Cell(arm, arm), _size_cell(size, trained), *_cells(here, panels, tuned)])
+                rows.append([Cell(arm, arm), _size_cell(size, trained), *_cells(here, panels, tuned, most)])
     return Table(title, CAPTION, columns, rows, [row[0].text for row in rows])
 
 
-def _cells(points: Sequence[Point], panels: Sequence[Protocol], tuned: bool) -> list[Cell]:
-    cells = [_cell([point for point in points if belongs(point.protocol, panel)]) for panel in panels]
-    return cells + ([_cell([point for point in points if point.protocol.fine_tuned])] if tuned else [])
+def _cells(points: Sequence[Point], panels: Sequence[Protocol], tuned: bool, most: int) -> list[Cell]:
+    cells = [_cell([point for point in points if belongs(point.protocol, panel)], most) for panel in panels]
+    return cells + ([_cell([point for point in points if point.protocol.fine_tuned], most)] if tuned else [])
 
 
-def _cell(points: Sequence[Point]) -> Cell:
+def _cell(points: Sequence[Point], most: int) -> Cell:
+    """Return the accuracy at one size under one protocol; `most` is the usual number of seeds of the arm."""
     texts = []
     for point in points:
         if point.accuracy:
             text = with_interval(percent(point.accuracy.mean), point.accuracy.ci95)
+            text += f" (n = {point.accuracy.n})" if point.accuracy.n != most else ""
             # Several fine-tuning schedules at one size stay apart.
             texts.append(
                 f"{text} ({point.protocol.epochs} ep.)" if point.protocol.fine_tuned and len(points) > 1 else text

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitpos.report.columns import Field
-from vitpos.report.figures.picture import GRID, Picture, looks, new_figure
+from vitpos.report.figures.picture import GRID, Picture, keep_to_percent, looks, new_figure
 from vitpos.report.rows import Analysis, Row
 
 _AXES = {
@@ -74,6 +74,7 @@ def _draw(rows: Sequence[Row], arms: Sequence[str], costs: Sequence[str]) -> Fig
         panel.set_xlabel(label)
         panel.grid(color=GRID)
         panel.margins(x=0.1)
+        panel.set_ylim(keep_to_percent(panel.get_ylim()))
         if low is not None:
             panel.set_ylim(bottom=low)
     for panel in list(panels)[len(costs) :]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vitpos.report.columns import Field
-from vitpos.report.figures.picture import GRID, INK, Picture, looks, new_figure
+from vitpos.report.figures.picture import GRID, INK, Picture, keep_to_percent, looks, new_figure
 from vitpos.report.protocols import Protocol, belongs, choose_panels, heading
 from vitpos.report.transfer import Point
 
@@ -60,6 +60,7 @@ def _draw(points: Sequence[Point], arms: Sequence[str], panels: Sequence[Protoco
             axes[place].axvline(side, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
         axes[place].set_title("fine-tuned at that size" if is_tuned else heading(panels[place]))
         axes[place].grid(color=GRID)
+        axes[place].set_ylim(keep_to_percent(axes[place].get_ylim()))
     for panel in axes[total:]:
         panel.set_visible(False)
     for panel in axes[max(total - columns, 0) : total]:

@@ -112,6 +112,11 @@ def looks(arms: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
+def keep_to_percent(limits: tuple[float, float]) -> tuple[float, float]:
+    """Return the limits of an accuracy axis without what no accuracy can be; wide intervals of few seeds are cut."""
+    return max(limits[0], 0.0), min(limits[1], 100.0)
+
+
 def name_rows(axes: Axes, arms: Sequence[str]) -> None:
     """Put arms on the vertical axis, first on top."""
     axes.set_yticks(range(len(arms)), list(arms))

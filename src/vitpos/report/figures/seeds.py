@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from vitpos.report.columns import Field
-from vitpos.report.figures.picture import GRID, INK, Picture, looks, name_rows, new_figure
+from vitpos.report.figures.picture import GRID, INK, Picture, keep_to_percent, looks, name_rows, new_figure
 from vitpos.report.rows import Analysis, Row
 
 
@@ -46,6 +46,7 @@ def _draw(rows: Sequence[Row], arms: Sequence[str]) -> Figure:
             width = 100 * accuracy.ci95
             axes.plot([mean - width, mean + width], [place - 0.1] * 2, color=INK, linewidth=1.4, zorder=2)
         axes.plot([mean, mean], [place - 0.28, place + 0.08], color=INK, linewidth=1.4, zorder=2)
+    axes.set_xlim(keep_to_percent(axes.get_xlim()))
     axes.set_xlabel("test top-1 (%)")
     return figure
 

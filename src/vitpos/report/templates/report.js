@@ -84,11 +84,13 @@
     return node;
   };
 
+  const brief = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : String(value));
+
   // One small line chart: epochs against one measure.
   const curve = (name, epochs, values) => {
     const points = epochs.map((epoch, place) => [epoch, values[place]]).filter(([, value]) => value !== null);
     if (points.length < 2) return "";
-    const [width, height, left, bottom] = [420, 130, 52, 22];
+    const [width, height, left, bottom] = [420, 130, 56, 22];
     const xs = points.map((point) => point[0]);
     const ys = points.map((point) => point[1]);
     const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
@@ -104,8 +106,8 @@
         fill: "none", stroke: "var(--accent)", "stroke-width": 1.6,
       }),
       shape("text", { x: left, y: 12, style: `${style}; font-weight: 600` }, name),
-      shape("text", { x: left - 5, y: y(y1) + 4, "text-anchor": "end", style }, String(y1)),
-      shape("text", { x: left - 5, y: y(y0) + 4, "text-anchor": "end", style }, String(y0)),
+      shape("text", { x: left - 5, y: y(y1) + 4, "text-anchor": "end", style }, brief(y1)),
+      shape("text", { x: left - 5, y: y(y0) + 4, "text-anchor": "end", style }, brief(y0)),
       shape("text", { x: left, y: height - 6, style }, `epoch ${x0}`),
       shape("text", { x: width - 8, y: height - 6, "text-anchor": "end", style }, String(x1)),
     );
