@@ -21,6 +21,7 @@ from pytorch_lightning.strategies import DDPStrategy
 
 from vitpos.callbacks.history import History
 from vitpos.data.base import ImageData
+from vitpos.training.atomic import AtomicCheckpointIO
 from vitpos.training.machine import pick_precision
 from vitpos.training.task import ClassificationTask
 
@@ -104,9 +105,10 @@ def _trainer(
     if progress:
         callbacks = [*callbacks, RichProgressBar()]
     strategy: Any = "auto"
-    plugins: list[Any] = [LightningEnvironment()]  # one process, whatever a cluster's variables suggest
+    # One process, whatever a cluster's variables suggest.
+    plugins: list[Any] = [AtomicCheckpointIO(), LightningEnvironment()]
     if ranks > 1:
-        plugins = []
+        plugins = [AtomicCheckpointIO()]
         strategy = DDPStrategy(
             find_unused_parameters=False,
             broadcast_buffers=False,  # derived tables are equal on all ranks, and validation batches are uneven

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 from urllib.parse import urlparse
 
+from vitpos.record import write_text_atomic
+
 if TYPE_CHECKING:  # so that a sweep can ask about tracking without waiting for PyTorch
     from pytorch_lightning.loggers import Logger, WandbLogger
 
@@ -123,8 +125,10 @@ class WandbTracking:
         except Exception as error:
             if mode != "online":
                 raise
-            log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", error)
+            reason = " ".join(str(error).split())
+            log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", reason)
             os.environ["WANDB_MODE"] = mode = "offline"  # further jobs of this process need not wait for it again
+            wandb.teardown()  # the half-opened run would otherwise keep its id in use
             run = start(mode)
         if mode == "online":
             log.info("W&B run %s", run.url)
@@ -209,5 +213,5 @@ def _run_id(folder: Path) -> str:
     path = folder / ID_FILE
     given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
     if given or not path.exists():
-        path.write_text((given or secrets.token_hex(4)) + "\n", encoding="utf-8")
+        write_text_atomic(path, (given or secrets.token_hex(4)) + "\n")
     return path.read_text(encoding="utf-8").strip()
