@@ -110,6 +110,11 @@ def test_classes_that_agree_are_measured(imported):
     assert found.transfer[0].top1 == record.metrics["test/top1"]
 
 
+def test_generated_images_measure_nothing(imported):
+    _, folder = imported(num_classes=9)  # as many as the generated images have
+    assert read_record(folder).metrics == {}
+
+
 def test_without_a_head_there_are_features(imported):
     network, folder = imported("vit_small_patch16_dinov3", num_classes=0)
     _, model, _ = reopen(folder)

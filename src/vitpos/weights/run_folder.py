@@ -48,6 +48,8 @@ def import_network(
 ) -> tuple[Path, Record]:
     """Convert a network, check it against timm's, and write the folder of a finished run.
 
+    Test accuracy is measured on a data set that the user names, if it has as many classes as the network.
+
     Args:
         origin: the network.
         output_dir: folder of all experiments.
@@ -86,19 +88,21 @@ def import_network(
     try:
         with FileLock(job.folder / LOCK_FILE, timeout=0):
             if not (job.folder / RESULT_FILE).exists():
-                _write(job, model, spec, images, {"started": started, "diagnostics": {"timm_difference": found}})
+                named = any(text.startswith("data=") for text in data)
+                measured = images if named and images.spec.classes == spec.classes else None
+                known = {"started": started, "diagnostics": {"timm_difference": found}}
+                _write(job, model, spec, measured, known)
             return job.folder, read_record(job.folder)
     except Timeout:
         raise ValueError(f"{job.folder}: another process holds this run") from None
 
 
-def _write(job: Job, model: ViT, spec: ImageSpec, images: ImageData, known: Mapping[str, Any]) -> None:
-    """Write config, checkpoint and, last, the record. Test accuracy is measured if the classes are as many."""
+def _write(job: Job, model: ViT, spec: ImageSpec, measured: ImageData | None, known: Mapping[str, Any]) -> None:
+    """Write config, checkpoint and, last, the record, with the accuracy on the test images of `measured`."""
     config, folder = job.config, job.folder
     write_text_atomic(folder / CONFIG_FILE, yaml.safe_dump(config, sort_keys=False))
     _save_checkpoint(folder / BEST, config, model, spec)
     position = model.position
-    measured = images.spec.classes == spec.classes
     device = machine.pick_device(config["trainer"]["accelerator"])
     described = describe(config)
     record = Record.model_validate(
@@ -120,7 +124,7 @@ def _write(job: Job, model: ViT, spec: ImageSpec, images: ImageData, known: Mapp
     )
     if measured:
         precision = machine.pick_precision(config["trainer"]["precision"], config["trainer"]["accelerator"])
-        answers = predict(model.to(device), images.test_dataloader(), device, precision=precision)
+        answers = predict(model.to(device), measured.test_dataloader(), device, precision=precision)
         answers.save(folder / PREDICTIONS_FILE)
         record.metrics.update({f"test/{name}": value for name, value in answers.metrics().items()})
     write_record(folder, record)
