@@ -20,9 +20,10 @@ _OPTIONAL = (
     "5-shot (%)",
     "Step (ms)",
     "PE parameters",
+    "Tuned setting",
+    "Tuned verdict",
+    "Tuned top-1 (%)",
 )
-
-_INTERVAL = "\u00a0±\u00a0"  # a number and its interval stay on one line
 
 
 def print_table(table: Table, console: Console) -> None:
@@ -35,9 +36,11 @@ def print_table(table: Table, console: Console) -> None:
     drawn = RichTable(title=escape(table.title), box=box.SIMPLE_HEAD, title_justify="left")
     for place in shown:
         column = table.columns[place]
-        drawn.add_column(escape(column.heading), justify="right" if column.numeric else "left", no_wrap=place == 0)
+        # Numbers stay whole; headings and words may wrap.
+        least = max((len(row[place].text) for row in table.rows), default=0) if column.numeric or place == 0 else 0
+        drawn.add_column(escape(column.heading), justify="right" if column.numeric else "left", min_width=least)
     for row in table.rows:
-        texts = [(escape(row[place].text).replace(" ± ", _INTERVAL), row[place].strong) for place in shown]
+        texts = [(escape(row[place].text), row[place].strong) for place in shown]
         drawn.add_row(*(f"[bold]{text}[/]" if strong else text for text, strong in texts))
     console.print(drawn)
     console.print(escape(table.caption), style="dim", highlight=False)

@@ -79,7 +79,9 @@ def verdict_text(row: Row) -> str:
     text = comparison.verdict
     if text == NOT_RESOLVED and comparison.n > 1:
         needed = comparison.seeds_needed
-        text += f" ({count(needed)} seeds)" if needed else " (over 10,000 seeds)"
+        text += f" (needs {count(needed)} seeds)" if needed else " (needs over 10,000 seeds)"
+    if text == TIED and comparison.detected:
+        text += " (though not zero)"
     return text + (f" {CONFOUNDED}" if row.confounded_by else "")
 
 
