@@ -82,6 +82,6 @@ def _rope(network: Any) -> Positions:
             "coordinates": "integer",
             "offset": float(rope.grid_offset),
             "order": rope.grid_indexing,
-            "pairing": "half" if rope.rotate_half else "interleaved",
+            "pairing": "half" if network.blocks[0].attn.rotate_half else "interleaved",
         },
     )

@@ -122,7 +122,7 @@ def _in_layers(network: Any) -> Iterator[str]:
             yield "qk_norm=True"
         if not _is_off(attention.norm):
             yield "scale_attn_norm=True"
-        if attention.gate is not None:
+        if getattr(attention, "gate", None) is not None:
             yield "gated attention"
         if attention.proj.bias is None:
             yield "proj_bias=False"
