@@ -128,6 +128,7 @@ def _cells(row: Row, analysis: Analysis) -> dict[Column, Cell]:
 def _tuned_cells(row: Row, analysis: Analysis) -> dict[Column, Cell]:
     tuned, comparison = row.tuned, row.tuned_comparison
     setting = describe(analysis.selection.tuned.get(row.arm, ()))
+    verdict = "reference" if analysis.reference and row.arm == analysis.reference else DASH
     return {
         Column("Tuned top-1 (%)", "Under the arm's own best setting by validation."): Cell(
             with_interval(percent(tuned.mean), tuned.ci95) if tuned else DASH, tuned.mean if tuned else None
@@ -136,7 +137,7 @@ def _tuned_cells(row: Row, analysis: Analysis) -> dict[Column, Cell]:
             with_interval(points(comparison.mean), comparison.ci95) if comparison else DASH,
             comparison.mean if comparison else None,
         ),
-        Column("Tuned verdict", "As before.", numeric=False): Cell(comparison.verdict if comparison else DASH),
+        Column("Tuned verdict", "As before.", numeric=False): Cell(comparison.verdict if comparison else verdict),
         Column("Tuned setting", "Chosen on validation data.", numeric=False): Cell(setting or DASH, setting or None),
     }
 
