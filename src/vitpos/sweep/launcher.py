@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from vitpos.sweep.execute import Outcome
 from vitpos.sweep.jobs import Job
@@ -20,3 +21,15 @@ class Launcher(Protocol):
 
         Closing the iterator stops the jobs under way; they can be continued from their checkpoints.
         """
+
+
+def import_engine(module: str, extra: str) -> Any:
+    """Import a launcher's library.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"launcher={extra} needs {module}: pip install 'vitpos[{extra}]'") from error

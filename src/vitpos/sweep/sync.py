@@ -16,7 +16,8 @@ OWN_FOLDER = ".sync"  # in the output folder; W&B's logs and caches of the uploa
 
 def offline_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the offline runs inside a folder that are not uploaded yet: those that have ended, those still written."""
-    ended, running = [], []
+    ended: list[Path] = []
+    running: list[Path] = []
     for path in sorted(folder.rglob("offline-run-*")):
         files = list(path.glob("*.wandb"))
         if not files or any(file.with_name(f"{file.name}.synced").exists() for file in files):
