@@ -1,9 +1,11 @@
 import re
 
 import pytest
+import torch
 from filelock import FileLock
 
 from vitpos.evaluation.finished import evaluate_finished, find_runs, main, parse, resolve
+from vitpos.evaluation.reopen import reopen
 from vitpos.record import read_record, write_record
 
 SMALL = ["transfer.sizes=[4,[8,12]]", "accelerator=cpu"]
@@ -136,3 +138,21 @@ def test_several_kinds_of_evaluation_at_once(finished_run):
     assert len(record.transfer) == 4
     assert "fewshot/2" in record.metrics
     assert (folder / "figures" / "resolution.png").exists()
+
+
+@pytest.mark.parametrize("head", [torch.nn.Identity(), torch.nn.Linear(16, 7)])
+def test_a_head_for_other_classes_gives_no_accuracy(finished_run, monkeypatch, caplog, head):
+    folder, _ = finished_run("rope_axial")
+    before = read_record(folder)
+
+    def beheaded(*arguments):
+        config, model, data = reopen(*arguments)
+        model.head = head
+        return config, model, data
+
+    monkeypatch.setattr("vitpos.evaluation.finished.reopen", beheaded)
+    settings, _ = parse([f"run={folder}", *SMALL, "fewshot=ridge", "fewshot.shots=[2]"])
+    record = evaluate_finished(folder, settings)
+    assert "features only" in caplog.text
+    assert record.transfer == before.transfer
+    assert "fewshot/2" in record.metrics

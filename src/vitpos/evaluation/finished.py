@@ -16,6 +16,7 @@ from hydra.core.override_parser.types import ValueType
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from torch import nn
 
 from vitpos.cli import CONFIG_FOLDER
 from vitpos.evaluation.fewshot import evaluate_fewshot
@@ -116,11 +117,16 @@ def _evaluate(folder: Path, settings: DictConfig, data_name: str) -> Record:
     config, model, data = reopen(folder, {} if data_name else given)
     model.to(device)
     precision = pick_precision(config["trainer"]["precision"], settings.accelerator)
-    top1 = predict(model, data.eval_dataloader("test"), device, precision=precision).top1
-    _compare(top1, record, describe_device(device))
-
-    transfer = resolve(settings, "transfer", config)
-    rows = evaluate_transfer(model, data, transfer, device, precision=precision, trained_top1=top1)
+    rows: list[dict[str, Any]] = []
+    classes = model.head.out_features if isinstance(model.head, nn.Linear) else 0
+    data.setup("fit")  # a folder knows its classes once it has been looked at
+    if classes == data.spec.classes:
+        top1 = predict(model, data.eval_dataloader("test"), device, precision=precision).top1
+        _compare(top1, record, describe_device(device))
+        transfer = resolve(settings, "transfer", config)
+        rows = evaluate_transfer(model, data, transfer, device, precision=precision, trained_top1=top1)
+    else:  # imported weights, or a head for other data: an accuracy would mean nothing
+        log.warning("its head has %d classes, the data have %d: features only", classes, data.spec.classes)
     other = {**config, "data": given} if data_name else config
     shots = resolve(settings, "fewshot", other)
     found = evaluate_fewshot(model, build_data(other) if data_name else data, shots, device, data_name=data_name)
@@ -149,7 +155,7 @@ def _compare(top1: float, record: Record, device: str) -> None:
     Another kind of device rounds differently, which is reported; on the same one there is no excuse.
     """
     stored = record.metrics.get("test/top1")
-    if top1 == stored:
+    if stored is None or top1 == stored:
         return
     message = f"test accuracy is {top1!r} on {device}, stored is {stored!r} on {record.device}"
     if device == record.device:

@@ -72,6 +72,11 @@ def run(config: Mapping[str, Any]) -> Record | None:
         optim={key: value for key, value in config["optim"].items() if key != "_target_"},
     )
     if parent:
+        if parent.spec["classes"] != data.spec.classes:
+            raise ValueError(
+                f"from={config['from']}: its head has {parent.spec['classes']} classes, data={config['data_name']} has "
+                f"{data.spec.classes}"
+            )
         parent.load_into(task.model)
         resize_to_training_size(task.model, config)
     fewshot = check(config, task.model, data)
