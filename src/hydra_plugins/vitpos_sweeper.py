@@ -6,12 +6,12 @@ import sys
 
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.expand import expand
 from vitpos.sweep.jobs import Job
+from vitpos.sweep.launcher import build_launcher
 from vitpos.sweep.overview import run_jobs
 from vitpos.sweep.plan import show_plan
 
@@ -35,7 +35,7 @@ class ResumableSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Run all jobs, or list them with `plan=true`; exits with 1 when one failed or cannot be built."""
         try:
-            launcher = instantiate(self.config.launcher)
+            launcher = build_launcher(self.config.launcher)
             if self.config.plan:
                 with Estimator() as estimator:
                     fine = show_plan(self._jobs(arguments), launcher, estimator)

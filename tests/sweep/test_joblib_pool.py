@@ -162,6 +162,12 @@ def test_workers_end_with_a_killed_sweep(tmp_path):
     assert gone(child, 5)
 
 
+@pytest.mark.parametrize("settings", [{"jobs": -1, "jobs_per_gpu": 1}, {"jobs": 0, "jobs_per_gpu": 0}])
+def test_numbers_that_make_no_sense_are_refused(settings):
+    with pytest.raises(ValueError, match=r"launcher\.jobs\w*=-?\d: must be at least"):
+        JoblibPool(**settings)
+
+
 def test_more_processes_than_gpus_are_refused(make_jobs, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     jobs = make_jobs("position=none", "trainer.devices=4", "trainer.accelerator=auto")

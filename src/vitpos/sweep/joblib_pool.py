@@ -29,9 +29,15 @@ class JoblibPool:
     Args:
         jobs: jobs at once; 0 takes one per GPU set, or one per core without a GPU.
         jobs_per_gpu: jobs that share a GPU set.
+
+    Raises:
+        ValueError: a number below what makes sense.
     """
 
     def __init__(self, jobs: int, jobs_per_gpu: int) -> None:
+        for name, value, least in (("jobs", jobs, 0), ("jobs_per_gpu", jobs_per_gpu, 1)):
+            if value < least:
+                raise ValueError(f"launcher.{name}={value}: must be at least {least}")
         self.jobs, self.jobs_per_gpu = jobs, jobs_per_gpu
 
     def at_once(self, jobs: Sequence[Job]) -> int:

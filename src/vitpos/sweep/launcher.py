@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
 
 from vitpos.sweep.execute import Outcome
 from vitpos.sweep.jobs import Job
@@ -21,6 +24,19 @@ class Launcher(Protocol):
 
         Closing the iterator stops the jobs under way; they can be continued from their checkpoints.
         """
+
+
+def build_launcher(settings: Mapping[str, Any]) -> Launcher:
+    """Return the launcher of a config.
+
+    Raises:
+        ValueError: it cannot be built.
+    """
+    try:
+        launcher: Launcher = instantiate(settings)
+    except InstantiationException as error:
+        raise ValueError(str(error.__cause__ or error)) from error
+    return launcher
 
 
 def import_engine(module: str, extra: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -39,6 +40,13 @@ class Overview:
         """Wall time since the start."""
         return time.perf_counter() - self.started
 
+    @property
+    def left(self) -> float:
+        """Estimated seconds until the last job ends: rounds of jobs at once, each as long as the mean job so far."""
+        times = [outcome.seconds for outcome in self.outcomes if outcome.seconds] or [0.0]
+        rounds = math.ceil((self.total - len(self.outcomes)) / max(1, self.at_once))
+        return rounds * sum(times) / len(times)
+
     def add(self, outcome: Outcome) -> None:
         """Take in one outcome and print its line."""
         self.outcomes.append(outcome)
@@ -47,8 +55,7 @@ class Overview:
         accuracy = f"  test top-1 {outcome.top1:.2%}" if outcome.top1 is not None else ""
         state = [f"failed {counts['failed']}"] if counts["failed"] else []
         if done < self.total:
-            left = self.seconds / done * (self.total - done)
-            state += [f"running {min(self.at_once, self.total - done)}", f"about {duration(left)} left"]
+            state += [f"running {min(self.at_once, self.total - done)}", f"about {duration(self.left)} left"]
         tail = f"  ({', '.join(state)})" if state else ""
         print(f"{place} {outcome.status:<8} {outcome.folder.name}{accuracy}  {outcome.seconds:.1f} s{tail}", flush=True)
         if outcome.error:

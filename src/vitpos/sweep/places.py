@@ -79,11 +79,8 @@ def share_machine(jobs: Sequence[Job], at_once: int = 0, per_gpu: int = 1) -> Sh
         per_gpu: jobs that share a GPU set.
 
     Raises:
-        ValueError: more ranks asked for than the machine has GPUs, or a number below what makes sense.
+        ValueError: more ranks asked for than the machine has GPUs.
     """
-    for name, value, least in (("jobs", at_once, 0), ("jobs_per_gpu", per_gpu, 1)):
-        if value < least:
-            raise ValueError(f"launcher.{name}={value}: must be at least {least}")
     cores = usable_cores()
     ranks = most_ranks(jobs)
     on_cpu = all(job.config["trainer"]["accelerator"] == "cpu" for job in jobs)

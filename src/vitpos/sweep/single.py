@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.execute import execute
 from vitpos.sweep.jobs import make_job
+from vitpos.sweep.launcher import build_launcher
 from vitpos.sweep.places import share_machine
 from vitpos.sweep.plan import show_plan
 from vitpos.sweep.process import LOG_FILE
@@ -20,11 +20,11 @@ def run_single(config: DictConfig, overrides: tuple[str, ...]) -> None:
     try:
         job = make_job(config, overrides)
         share = share_machine([job])
+        if config.plan:
+            with Estimator() as estimator:
+                sys.exit(not show_plan([job], build_launcher(config.launcher), estimator))
     except ValueError as error:  # a setting of the user's; Hydra would show a traceback
         sys.exit(str(error))
-    if config.plan:
-        with Estimator() as estimator:
-            sys.exit(not show_plan([job], instantiate(config.launcher), estimator))
     print(f"run folder  {job.folder}", flush=True)
     try:
         outcome = execute(share.config(job), share.threads)
