@@ -22,6 +22,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from vitpos.callbacks.history import History
 from vitpos.data.base import ImageData
 from vitpos.training.atomic import AtomicCheckpointIO
+from vitpos.training.allocator import keep_freed_memory
 from vitpos.training.machine import pick_precision
 from vitpos.training.task import ClassificationTask
 
@@ -42,6 +43,7 @@ def fit(
         RuntimeError: the last checkpoint cannot be read.
         NonFiniteLossError: the loss became NaN or infinite.
     """
+    keep_freed_memory()
     history = History(folder)
     checkpoint = ModelCheckpoint(
         dirpath=folder / CHECKPOINTS,

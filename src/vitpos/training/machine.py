@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from vitpos.training.allocator import release_freed_memory
+
 _PACKAGES = ("vitpos", "torch", "torchvision", "pytorch-lightning", "timm", "torchmetrics", "wandb", "numpy")
 
 
@@ -40,6 +42,7 @@ def reset_peak_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         return
+    release_freed_memory()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, see proc(5)
     except OSError:  # not Linux, or not permitted
