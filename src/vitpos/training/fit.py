@@ -21,8 +21,8 @@ from pytorch_lightning.strategies import DDPStrategy
 
 from vitpos.callbacks.history import History
 from vitpos.data.base import ImageData
-from vitpos.training.atomic import AtomicCheckpointIO
 from vitpos.training.allocator import keep_freed_memory
+from vitpos.training.atomic import AtomicCheckpointIO
 from vitpos.training.machine import pick_precision
 from vitpos.training.task import ClassificationTask
 

@@ -80,8 +80,14 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, ob
     return [{"params": decay, "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]
 
 
-def build_optimizer(model: nn.Module, settings: OptimSettings) -> torch.optim.AdamW:
-    """Return AdamW over `parameter_groups`, fused where all parameters lie on a GPU."""
-    fused = all(p.is_cuda for p in model.parameters())
+def build_optimizer(model: nn.Module, settings: OptimSettings, *, fused: bool = True) -> torch.optim.AdamW:
+    """Return AdamW over `parameter_groups`.
+
+    Args:
+        model: network, where it is going to be trained.
+        settings: rate, decay and moments.
+        fused: update all parameters in one kernel. Not with a gradient scaler (fp16): the kernel unscales by itself,
+            after gradients have been clipped.
+    """
     groups = parameter_groups(model, settings.weight_decay)
     return torch.optim.AdamW(groups, lr=settings.lr, betas=(settings.betas[0], settings.betas[1]), fused=fused)

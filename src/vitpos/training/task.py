@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
+from torch.optim import Optimizer
 from torchmetrics import MeanMetric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassCalibrationError
 
@@ -60,7 +61,11 @@ class ClassificationTask(pl.LightningModule):
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Make stochastic depth a function of (seed, step): a resumed run draws what an unbroken one would have."""
-        torch.manual_seed(hash((self.seed, self.trainer.fit_loop.total_batch_idx + 1, self.global_rank)) & 0x7FFFFFFF)
+        seed = hash((self.seed, self.trainer.fit_loop.total_batch_idx + 1, self.global_rank)) & 0x7FFFFFFF
+        # Not `torch.manual_seed`: it also queues a seed and a stack trace for every kind of device that is not there.
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
 
     def training_step(self, batch: tuple[Tensor, Tensor, Tensor], batch_idx: int) -> Tensor:
         """Return the mean loss of one batch; labels are classes (B,) or, after mixup, shares (B, classes)."""
@@ -68,6 +73,16 @@ class ClassificationTask(pl.LightningModule):
         loss = F.cross_entropy(self.model(images), labels, label_smoothing=self.settings.label_smoothing)
         self.train_loss.update(loss.detach())
         return loss
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: int | float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the global norm of the gradients; Lightning's own way refuses fused optimisers under autocast."""
+        if gradient_clip_val:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), gradient_clip_val)
 
     def on_train_epoch_end(self) -> None:
         """Log the mean training loss.
@@ -99,7 +114,7 @@ class ClassificationTask(pl.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """Return AdamW and a rate that depends on the optimiser step alone."""
-        optimizer = build_optimizer(self.model, self.settings)
+        optimizer = build_optimizer(self.model, self.settings, fused=self.trainer.precision != "16-mixed")
         steps, settings = int(self.trainer.estimated_stepping_batches), self.settings
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: rate_at(step, steps, settings.warmup, settings.final_lr)
