@@ -1,17 +1,9 @@
-import importlib
-import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
-import torch
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.utils import instantiate
 
-import vitpos.position
-from vitpos.position import Geometry, Transfer
 from vitpos.position.catalogue import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -44,23 +36,3 @@ def test_script_prints_the_table(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["position_table.py", "--print"])
     runpy.run_path(str(ROOT / "scripts/position_table.py"), run_name="__main__")
     assert capsys.readouterr().out in README.read_text()
-
-
-def test_the_readmes_own_module_works_from_two_files(tmp_path, monkeypatch):
-    code, config = (
-        re.search(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)[1] for language in ("python", "yaml")
-    )
-    (tmp_path / "wave.py").write_text(code)
-    (tmp_path / "position").mkdir()
-    (tmp_path / "position/wave.yaml").write_text(config)
-    monkeypatch.setattr(vitpos.position, "__path__", [*vitpos.position.__path__, str(tmp_path)])
-    importlib.invalidate_caches()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(tmp_path), version_base="1.3"):
-        module = instantiate(compose("position/wave").position)(geometry=Geometry((3, 5), 1, 8, 2, 2))
-    assert len(module.code(0)[1:].round(decimals=4).unique(dim=0)) > 5
-    module.resize((6, 2), Transfer(coordinates="rescale"))
-    assert module.bfloat16().embed(torch.zeros(1, 13, 8, dtype=torch.bfloat16)).shape == (1, 13, 8)
-    with pytest.raises(ValueError, match="length=0"):
-        type(module)(module.geometry, length=0)
-    sys.modules.pop("vitpos.position.wave")
