@@ -108,11 +108,13 @@ def _failed(config: dict[str, Any], folder: Path, error: Exception, seconds: flo
     """Record a failure; when even that is impossible, only report it."""
     from vitpos.training.run import describe
 
-    text = str(error) if isinstance(error, RankError) else traceback.format_exc()
-    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-    first = lines[-1] if isinstance(error, RankError) else f"{type(error).__name__}: {lines[0]}"
+    kind, message, text = type(error).__name__, str(error), traceback.format_exc()
+    if isinstance(error, RankError):
+        kind, message, text = error.kind, error.message, str(error)
     logging.getLogger(__name__).error("%s", text)
-    detail = {"type": type(error).__name__, "message": str(error), "traceback": text}
+    lines = message.strip().splitlines()
+    first = ": ".join([*([kind] if kind != "RankError" else []), *lines[:1]])
+    detail = {"type": kind, "message": message, "traceback": text}
     try:
         record = {**describe(config), "status": "failed", "error": detail}
         write_record(folder, Record.model_validate(record))

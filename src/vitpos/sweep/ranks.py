@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,23 @@ AGENT_ERROR = "agent.error"
 
 
 class RankError(RuntimeError):
-    """A process of a job failed or died; carries that process's traceback, or what is known of its end."""
+    """A process of a job failed or died.
+
+    Args:
+        text: that process's traceback, or what is known of its end.
+
+    Attributes:
+        kind: name of the error in the traceback; of this class if there is none.
+        message: that error's message, or the whole text.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.kind, self.message = type(self).__name__, text.strip()
+        _, frame, end = self.message.rpartition("\n  File ")
+        found = re.search(r"^(?:\w+\.)*([A-Z]\w*)(?:: |$)", end, re.MULTILINE)
+        if frame and found:
+            self.kind, self.message = found[1], end[found.end() :]
 
 
 def ranks_of(config: dict[str, Any]) -> int:
