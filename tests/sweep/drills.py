@@ -1,8 +1,9 @@
-"""Kill drills: a run, or a sweep, is killed at chosen or random moments until it ends; the result must be the same.
+"""Drills: a run, or a sweep, is killed at chosen or random moments until it ends; the result must be the same.
 
     python tests/sweep/drills.py writes FOLDER            one run, killed before every durable write of it in turn
     python tests/sweep/drills.py moments FOLDER --times 20   one run, killed at random moments
     python tests/sweep/drills.py sweep FOLDER --times 20     the whole command, killed with or without its workers
+    python tests/sweep/drills.py memory FOLDER --times 20    jobs one after the other in one worker, tracked and drawn
 
 Durations differ between two runs of the same job, so everything else is compared: records, metrics, predictions and
 the report's table.
@@ -18,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -181,8 +183,9 @@ def drill_sweep(folder, times, rng):
         process = start("killed")
         try:
             process.wait(rng.uniform(1, 1.2 * duration))
-            for job in jobs:  # it has ended: take one result away and go on
-                (job.folder / "result.json").unlink(missing_ok=True)
+            for job in rng.sample(jobs, 3):  # it has ended: begin most of it again
+                shutil.rmtree(job.folder)
+                ids.pop(job.name, None)
             continue
         except subprocess.TimeoutExpired:
             kills += 1
@@ -208,10 +211,26 @@ def drill_sweep(folder, times, rng):
     print(f"{kills} kills: the same records, predictions and table")
 
 
+def drill_memory(folder, times):
+    """Run jobs in this process; memory and open files after the last are those after the second."""
+    from vitpos.sweep import worker
+
+    used = []
+    for job in jobs_of(folder, "position=learned_1d", f"seed=range({times})", "callbacks=figures", "transfer=default"):
+        assert worker.work(job.config, 1).status == "finished"
+        status = Path("/proc/self/status").read_text()
+        memory = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        used.append((memory, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()))
+        print(f"job {len(used)}: {memory:.0f} MiB, {used[-1][1]} files, {used[-1][2]} threads", flush=True)
+    assert used[-1][0] < 1.1 * used[1][0], "memory grows"
+    assert used[-1][1] <= used[1][1], "files stay open"
+    assert used[-1][2] <= used[1][2], "threads stay alive"
+
+
 def main():
     """Run one drill."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("drill", choices=["writes", "moments", "sweep"])
+    parser.add_argument("drill", choices=["writes", "moments", "sweep", "memory"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=None)
@@ -222,8 +241,10 @@ def main():
         drill_writes(settings.folder)
     elif settings.drill == "moments":
         drill_moments(settings.folder, settings.times, rng)
-    else:
+    elif settings.drill == "sweep":
         drill_sweep(settings.folder, settings.times, rng)
+    else:
+        drill_memory(settings.folder, settings.times)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,34 @@
+"""Killed runs continue to the very result of an undisturbed one; see drills.py for the long drills."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRILLS = Path(__file__).with_name("drills.py")
+
+
+def drill(*arguments):
+    done = subprocess.run([sys.executable, str(DRILLS), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_run_killed_before_each_of_its_writes(tmp_path):
+    kills = int(drill("writes", str(tmp_path / "drill")).split()[0])
+    # Config, id, metrics and checkpoints of three epochs, predictions, record.
+    assert kills >= 8
+
+
+@pytest.mark.slow
+def test_memory_and_files_stay_flat(tmp_path):
+    drill("memory", str(tmp_path / "drill"), "--times", "5")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments(tmp_path):
+    assert drill("moments", str(tmp_path / "drill"), "--times", "10").startswith("10 kills, 11 attempts")
