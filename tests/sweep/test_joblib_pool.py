@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -58,6 +59,17 @@ def die(config, threads):
     return note(config, threads)
 
 
+def with_helpers(config, threads):
+    """A job that starts processes of its own, as loader workers are."""
+    context = multiprocessing.get_context()
+    queue = context.Queue()
+    helper = context.Process(target=queue.put, args=(os.getpid(),))
+    helper.start()
+    assert queue.get(timeout=30) == os.getpid()
+    helper.join()
+    return note(config, threads)
+
+
 def say(config, message):
     """Stand in for the record of a crash."""
     return Outcome(Path("1"), "failed", error=message)
@@ -108,6 +120,11 @@ def test_threads_are_shared_and_jobs_run_in_other_processes(pool, monkeypatch):
     _, seen = pool(note, 1, jobs=1)
     assert seen["0"]["threads"] == [6, "6"]
     assert seen["0"]["process"] != os.getpid()
+
+
+def test_jobs_can_start_processes_of_their_own(pool):
+    outcomes, _ = pool(with_helpers, 1, jobs=1)
+    assert [outcome.status for outcome in outcomes] == ["finished"]
 
 
 def test_a_killed_worker_costs_its_own_job_one_try(pool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import multiprocessing
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ _held: list[FileLock] = []  # a worker keeps its GPUs for life, across jobs
 def start(output_dir: str, places: Sequence[Place]) -> None:
     """Prepare a worker of a pool, once: end with the pool, and take GPUs before anything looks for some."""
     die_with_parent()
+    # The pool leaves its own way to start processes behind, which loader workers cannot use.
+    multiprocessing.set_start_method(None, force=True)  # type: ignore[arg-type]
     if places:
         _held.append(claim(Path(output_dir) / DEVICES, places))
 
