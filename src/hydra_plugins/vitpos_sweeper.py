@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from hydra.plugins.sweeper import Sweeper
@@ -44,6 +45,9 @@ class ResumableSweeper(Sweeper):
                 fine = run_jobs(self._jobs(arguments), launcher, fail_fast=fail_fast, report=self.config.report)
         except ValueError as error:  # a setting of the user's; Hydra would show a traceback
             sys.exit(str(error))
+        except BrokenPipeError:  # the reader of our lines has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
         except KeyboardInterrupt:
             sys.exit("interrupted; the same command continues from here")
         if not fine:

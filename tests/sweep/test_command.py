@@ -33,7 +33,7 @@ def train(*arguments):
 def test_what_composes_plans_and_reports_does_not_wait_for_pytorch():
     code = (
         "import sys, hydra_plugins.vitpos_sweeper, vitpos.sweep.single, vitpos.sweep.joblib_pool, "
-        "vitpos.sweep.ray_tasks, vitpos.sweep.slurm_array, vitpos.training.tracking; "
+        "vitpos.sweep.ray_tasks, vitpos.sweep.slurm_array, vitpos.sweep.sync, vitpos.training.tracking; "
         "print(sorted({'torch', 'pytorch_lightning', 'wandb', 'ray', 'submitit', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

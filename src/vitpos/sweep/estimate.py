@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from statistics import median
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,19 @@ from vitpos.sweep.process import die_with_parent
 BUILDING = ("position", "model", "data", "optim", "callbacks", "fewshot", "logger")
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What the helper found of one job; defined here, so that receiving it does not import what the helper needs.
+
+    Attributes:
+        error: why it cannot be built; empty if it can.
+        seconds: estimated training time; None if not asked for, or if the data set is not on this machine yet.
+    """
+
+    error: str = ""
+    seconds: float | None = None
+
+
 class Estimator:
     """Asks a helper process about jobs. PyTorch takes seconds to import, so the helper starts before jobs are known.
 
@@ -30,7 +44,7 @@ class Estimator:
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         self._pool = ProcessPoolExecutor(max_workers=1, initializer=die_with_parent, env={"OMP_NUM_THREADS": threads})
         self._siblings: dict[str, list[float]] = {}
-        self._asked: dict[str, Future[Any]] = {}
+        self._asked: dict[str, Future[Finding]] = {}
         self._measured: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -86,7 +100,7 @@ def _warm_up() -> None:
     warm_up()
 
 
-def _probe(config: dict[str, Any], measure: bool) -> Any:
+def _probe(config: dict[str, Any], measure: bool) -> Finding:
     from vitpos.sweep.probe import probe
 
     return probe(config, measure)

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from vitpos.record import RESULT_FILE
@@ -97,7 +96,9 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: A
     for outcome in failed:
         print(f"failed    {outcome.folder.name}  {own[outcome.folder.name]}")
         print(f"          {outcome.error}")
-        print(f"          traceback: {_traceback_place(outcome.folder)}")
+        places = [place for name in (LOG_FILE, RESULT_FILE) if (place := outcome.folder / name).exists()]
+        if places:
+            print(f"          traceback: {places[0]}")
     publish_study(Study(jobs, report), send=bool(todo))
     return finished == len(jobs)
 
@@ -135,10 +136,6 @@ def _wait_for(busy: list[Job], overview: Overview) -> list[Job]:
             else:
                 left.append(job)
     return left + busy
-
-
-def _traceback_place(folder: Path) -> Path:
-    return folder / (LOG_FILE if (folder / LOG_FILE).exists() else RESULT_FILE)
 
 
 def duration(seconds: float) -> str:

@@ -5,10 +5,8 @@ Runs in a helper process, since it needs PyTorch.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +15,7 @@ from hydra.utils import instantiate
 
 from vitpos.data.base import ImageData
 from vitpos.data.download import without_fetching
+from vitpos.sweep.estimate import Finding
 from vitpos.sweep.process import forget_ranks
 from vitpos.sweep.ranks import ranks_of
 from vitpos.training.build import build_data, build_model
@@ -27,25 +26,11 @@ STEPS = 4
 ENOUGH = 1.0  # seconds of measuring, however few the steps
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What was found of one job.
-
-    Attributes:
-        error: why it cannot be built; empty if it can.
-        seconds: estimated training time; None if not asked for, or if the data set is not on this machine yet.
-    """
-
-    error: str = ""
-    seconds: float | None = None
-
-
 def warm_up() -> None:
-    """Do nothing but import this module, early."""
-    os.nice(5)  # what the user waits for goes first
+    """Do nothing: importing this module, early, is what takes time."""
 
 
-def probe(config: dict[str, Any], measure: bool) -> Probe:
+def probe(config: dict[str, Any], measure: bool) -> Finding:
     """Build a job's parts and throw them away.
 
     Args:
@@ -64,16 +49,16 @@ def probe(config: dict[str, Any], measure: bool) -> Probe:
         where = "model and position"
         _build_quickly(config, data)
     except Exception as error:
-        return Probe(f"{where}: {' '.join(str(error).split())}")
+        return Finding(f"{where}: {' '.join(str(error).split())}")
     if not measure:
-        return Probe()
+        return Finding()
     try:
         with without_fetching():
             images = len(data.positions("train"))
     except ValueError:
-        return Probe()
+        return Finding()
     steps = max(1, images // data.batch_size) * int(config["trainer"]["max_epochs"])
-    return Probe(seconds=steps * seconds_per_step(config, data))
+    return Finding(seconds=steps * seconds_per_step(config, data))
 
 
 def seconds_per_step(config: Mapping[str, Any], data: ImageData) -> float:
