@@ -38,8 +38,8 @@ def test_a_position_module_is_two_files(tmp_path):
     contract = python("-m", "pytest", "-p", "no:cacheprovider", "tests/test_position_contract.py", "-k", "wave")
     assert contract.returncode == 0, contract.stdout
     assert int(re.search(r"(\d+) passed", contract.stdout).group(1)) >= 9
-    tiny = "data.limit_train=64 trainer.max_epochs=1 model.depth=1 logger=none transfer=none fewshot=none".split()
-    run = python("scripts/train.py", "position=wave", *tiny)
+    tiny = ("data.limit_train=64", "trainer.max_epochs=1", "model.depth=1")
+    run = python("scripts/train.py", "position=wave", *tiny, "logger=none", "transfer=none", "fewshot=none")
     assert run.returncode == 0, run.stderr
     assert "finished" in run.stdout
 
