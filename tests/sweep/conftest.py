@@ -40,7 +40,7 @@ class Here:
     def at_once(self, jobs):
         return 1
 
-    def run(self, jobs):
+    def run(self, jobs, study=0):
         for job in jobs:
             yield execute(job.config, threads=1)
 

@@ -114,3 +114,9 @@ def test_a_shared_gpu_has_as_many_locks_as_jobs(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 2
     for lock in locks:
         lock.release()
+
+
+def test_a_missing_job_gets_the_threads_it_would_have_had_in_the_whole_sweep(on_gpus):
+    share = share_machine(on_gpus(1), study=40)
+    assert (share.at_once, share.threads) == (1, share_machine(on_gpus(40)).threads)
+    assert share_machine(on_gpus(1), study=2).threads == share_machine(on_gpus(2)).threads == 8

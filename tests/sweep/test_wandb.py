@@ -180,6 +180,7 @@ def test_a_dead_server_costs_one_message(expand_into, home, monkeypatch, tmp_pat
     assert file.values("val/top1")
 
 
+@pytest.mark.slow
 def test_fifty_pictures_leave_no_figure_open(expand_into, tmp_path):
     import matplotlib.pyplot as plt
 

@@ -44,9 +44,9 @@ class JoblibPool:
         """Return how many of the jobs will run at once."""
         return self._share(jobs).at_once
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], study: int = 0) -> Iterator[Outcome]:
         """Run the jobs and yield how each ended."""
-        share, waiting, crashes = self._share(jobs), deque(jobs), Counter[str]()
+        share, waiting, crashes = self._share(jobs, study), deque(jobs), Counter[str]()
         pools: list[ProcessPoolExecutor | None] = [None] * share.at_once
         running: dict[Future[Outcome], tuple[int, Job]] = {}
 
@@ -88,8 +88,8 @@ class JoblibPool:
             for pool in pools:
                 _end(pool, kill=bool(running))
 
-    def _share(self, jobs: Sequence[Job]) -> Share:
-        return share_machine(jobs, self.jobs, self.jobs_per_gpu)
+    def _share(self, jobs: Sequence[Job], study: int = 0) -> Share:
+        return share_machine(jobs, self.jobs, self.jobs_per_gpu, study)
 
 
 def _reason(error: BrokenProcessPool) -> str:

@@ -19,8 +19,11 @@ class Launcher(Protocol):
     def at_once(self, jobs: Sequence[Job]) -> int:
         """Return how many of the jobs will run at once."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], study: int = 0) -> Iterator[Outcome]:
         """Run the jobs and yield how each ended, in the order in which they end.
+
+        `study` is the number of jobs of the whole sweep, finished ones included: what a job gets of a machine must not
+        depend on how many are missing.
 
         Closing the iterator stops the jobs under way; they can be continued from their checkpoints.
         """

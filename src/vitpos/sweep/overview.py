@@ -88,7 +88,7 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: A
     if todo:
         line = track(todo[0].config)
         print(f"{len(todo)} of {len(jobs)} jobs to run, {overview.at_once} at once{line}", flush=True)
-        _run(todo, launcher, overview, fail_fast)
+        _run(todo, len(jobs), launcher, overview, fail_fast)
     failed = [outcome for outcome in overview.outcomes if outcome.status == "failed"]
     finished = len(jobs) - len(todo) + len(overview.outcomes) - len(failed)
     print(f"\n{finished} of {len(jobs)} jobs finished, {len(failed)} failed, in {duration(overview.seconds)}")
@@ -103,12 +103,12 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, fail_fast: bool, report: A
     return finished == len(jobs)
 
 
-def _run(todo: Sequence[Job], launcher: Launcher, overview: Overview, fail_fast: bool) -> None:
+def _run(todo: Sequence[Job], study: int, launcher: Launcher, overview: Overview, fail_fast: bool) -> None:
     """Run jobs until all have ended, here or in the processes that hold them."""
     by_name, said = {job.name: job for job in todo}, set()
     while todo:
         busy: list[Job] = []
-        running = launcher.run(todo)
+        running = launcher.run(todo, study)
         for outcome in running:
             if outcome.status == "busy":
                 busy.append(by_name[outcome.folder.name])

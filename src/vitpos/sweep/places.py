@@ -67,7 +67,7 @@ def gpu_sets(gpus: Sequence[str], ranks: int, per_set: int = 1) -> tuple[Place, 
     return tuple(place for _ in range(per_set) for place in sets)
 
 
-def share_machine(jobs: Sequence[Job], at_once: int = 0, per_gpu: int = 1) -> Share:
+def share_machine(jobs: Sequence[Job], at_once: int = 0, per_gpu: int = 1, study: int = 0) -> Share:
     """Divide this machine among jobs.
 
     n jobs at once on c cores get c/n cores each, for the threads of their processes and their loader workers together.
@@ -77,6 +77,8 @@ def share_machine(jobs: Sequence[Job], at_once: int = 0, per_gpu: int = 1) -> Sh
         jobs: all that will run.
         at_once: jobs at once; 0 takes one per GPU set, or one per core (and process of a job) without a GPU.
         per_gpu: jobs that share a GPU set.
+        study: number of jobs of the whole sweep, finished ones included. A last missing job gets the threads it would
+            have had among them: more would sum in another order and change its result in the last digits.
 
     Raises:
         ValueError: more ranks asked for than the machine has GPUs.
@@ -89,8 +91,8 @@ def share_machine(jobs: Sequence[Job], at_once: int = 0, per_gpu: int = 1) -> Sh
         raise ValueError(f"trainer.devices={ranks}: this machine offers {len(gpus)} GPU(s)")
     places = gpu_sets(gpus, ranks, per_gpu) if gpus else ()
     wanted = at_once or len(places) or max(1, cores // ranks)
-    wanted = min(wanted, len(places) or wanted, max(1, len(jobs)))
-    return Share(wanted, *divide_cores(jobs, cores // wanted, on_gpu=bool(places)), places)
+    wanted = min(wanted, len(places) or wanted, max(1, study, len(jobs)))
+    return Share(min(wanted, max(1, len(jobs))), *divide_cores(jobs, cores // wanted, on_gpu=bool(places)), places)
 
 
 def most_ranks(jobs: Sequence[Job]) -> int:

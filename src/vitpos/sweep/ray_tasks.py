@@ -44,7 +44,7 @@ class RayTasks:
         places = min([int(all_cpus / cpus), *([int(all_gpus / gpus + 1e-6)] if gpus else [])])
         return max(1, min(places, len(jobs)))
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], study: int = 0) -> Iterator[Outcome]:
         """Run the jobs and yield how each ended."""
         ray = self._connect()
         try:

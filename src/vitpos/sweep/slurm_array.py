@@ -81,7 +81,7 @@ class SlurmArray:
         """Return how many of the jobs will run at once, if the cluster has room."""
         return max(1, min(self.parallel, len(jobs)))
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], study: int = 0) -> Iterator[Outcome]:
         """Submit the jobs and yield how each ended.
 
         Raises:
