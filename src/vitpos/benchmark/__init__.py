@@ -1,0 +1,1 @@
+"""Speed and memory of the networks and of whole runs, as ratios measured side by side."""
