@@ -61,3 +61,23 @@ def test_a_held_lock_is_a_running_job_and_looking_changes_nothing(tmp_path):
     before = sorted(tmp_path.iterdir())
     assert state_of(tmp_path) == "missing"
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("trainer.max_epochs=0", r"trainer.max_epochs=0: must be a whole number from 1 on"),
+        ("trainer.max_epochs=1.5", r"trainer.max_epochs=1.5: must be a whole"),
+        ("model.block.heads=0", r"model.block.heads=0: must be a whole"),
+        ("trainer.deterministic=nope", r"trainer.deterministic='nope': must be true or false"),
+        ("data.augment.flip=no", r"data.augment.flip='no': must be true or false"),
+        ("plan=maybe", r"plan='maybe': must be true or false"),
+        ("output_dir=null", r"output_dir=None: must be the name of a folder"),
+        ("trainer.precision=16-true", r"float16 do not train"),
+        ("seed=1.5", r"seed=1.5: must be a whole number"),
+        ("experiment=finetune data.image_size=16", r"from=… is missing"),
+    ],
+)
+def test_settings_are_checked_before_they_cost_time(compose, override, message):
+    with pytest.raises(ValueError, match=message):
+        compose(*override.split())

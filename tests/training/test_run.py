@@ -163,7 +163,7 @@ def test_what_cannot_be_evaluated_is_refused_before_training(compose):
         config = compose("transfer=default", "fewshot=ridge", override)
         with pytest.raises(ValueError, match=message):
             run(config)
-        assert not (run_folder(config) / "checkpoints").exists()
+        assert not list((run_folder(config) / "checkpoints").glob("*.ckpt"))
 
 
 def test_shots_of_the_data_set_shrink_with_limit_train(compose):
@@ -178,3 +178,10 @@ def test_image_sizes_are_whole_numbers(size):
 
     with pytest.raises(ValueError, match="image size"):
         as_size(size)
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "bf16-mixed"])
+def test_half_precision_runs_to_the_end(compose, precision):
+    record = run(compose(f"trainer.precision={precision}", "fewshot=ridge", "position=rope_axial"))
+    assert record.metrics["fewshot/1"] > 0
+    assert record.diagnostics

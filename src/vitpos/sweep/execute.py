@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
+from hydra.errors import InstantiationException
 
 from vitpos.record import RESULT_FILE, Record, RecordError, read_record, write_record
 from vitpos.record.folder import run_folder
@@ -108,7 +109,10 @@ def _failed(config: dict[str, Any], folder: Path, error: Exception, seconds: flo
     """Record a failure; when even that is impossible, only report it."""
     from vitpos.training.run import describe
 
-    kind, message, text = type(error).__name__, str(error), traceback.format_exc()
+    text = traceback.format_exc()
+    if isinstance(error, InstantiationException) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # what the class itself says of its settings
+    kind, message = type(error).__name__, str(error)
     if isinstance(error, RankError):
         kind, message, text = error.kind, error.message, str(error)
     logging.getLogger(__name__).error("%s", text)

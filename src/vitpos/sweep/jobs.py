@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from vitpos.record import CONFIG_FILE, RESULT_FILE, RecordError, read_record
 from vitpos.record.folder import run_folder
+from vitpos.sweep.checks import check_settings, check_switch
 
 State = Literal["finished", "failed", "running", "interrupted", "missing", "damaged"]
 LOCK_FILE = ".lock"
@@ -50,7 +51,8 @@ def make_job(composed: DictConfig, overrides: tuple[str, ...]) -> Job:
 
     Raises:
         omegaconf.OmegaConfBaseException: an interpolation that cannot be resolved, or a missing value.
-        ValueError: a folder name that would leave `output_dir`, or a `from` that cannot be continued.
+        ValueError: a folder name that would leave `output_dir`, a `from` that cannot be continued, or a setting that
+            `check_settings` refuses.
     """
     if composed["from"]:
         from vitpos.training.finetune import inherit
@@ -63,9 +65,12 @@ def make_job(composed: DictConfig, overrides: tuple[str, ...]) -> Job:
         else composed[key]
         for key, node in settings.items()
     }
+    for key in ("plan", "fail_fast"):
+        check_switch(key, composed[key])
     name = str(plain["experiment_name"])
     if not name or name.startswith(".") or Path(name).name != name:
         raise ValueError(f"experiment_name={name!r}: must be a plain folder name")
+    check_settings(plain, overrides)
     return Job({**plain, "overrides": list(overrides)}, overrides)
 
 

@@ -34,7 +34,9 @@ def run_single(config: DictConfig, overrides: tuple[str, ...]) -> None:
         print(f"finished    test top-1 {outcome.top1:.2%} in {outcome.seconds:.1f} s")
     elif outcome.status == "skipped":
         print("finished before; delete the run folder to train it again")
+        print(f"other sizes, protocols or few-shot: python scripts/evaluate.py run={job.folder} transfer.sizes=[…]")
     elif outcome.status == "busy":
         sys.exit("another process is training this run")
     else:
-        sys.exit(f"failed      {outcome.error}\n            log: {job.folder / LOG_FILE}")
+        log = job.folder / LOG_FILE
+        sys.exit(f"failed      {outcome.error}" + (f"\n            log: {log}" if log.exists() else ""))

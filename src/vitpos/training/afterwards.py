@@ -69,6 +69,8 @@ def evaluate(
         model, data, config["transfer"], device, precision=precision, trained_top1=record.metrics["test/top1"]
     )
     record.transfer = [TransferRow.model_validate(row) for row in rows]
+    if precision.endswith("-true") and precision != "32-true":
+        model.float()  # features and diagnostics are compared across arms to more digits than bf16 has
     record.metrics.update(evaluate_fewshot(model, data, fewshot, device))
     record.diagnostics.update(diagnose(model, data, config["diagnostics"], device))
     record.diagnostics["evaluation_seconds"] = time.perf_counter() - started

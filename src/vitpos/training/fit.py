@@ -85,7 +85,7 @@ def check_readable(path: Path) -> None:
         torch.load(path, map_location="meta", weights_only=True, mmap=True)
     except Exception as error:
         raise RuntimeError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); delete the run folder to start it over"
+            f"{path} cannot be read ({type(error).__name__}); delete the run folder to start it over"
         ) from error
 
 

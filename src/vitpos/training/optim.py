@@ -35,6 +35,10 @@ class OptimSettings:
 
     def __post_init__(self) -> None:
         """Refuse values no run can use."""
+        for name in ("lr", "weight_decay", "warmup", "final_lr", "label_smoothing", "grad_clip", "ema_decay"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise ValueError(f"optim.{name}={value!r} must be a number")
         for name, valid, rule in (
             ("lr", self.lr > 0, "must be above 0"),
             ("weight_decay", self.weight_decay >= 0, "must be at least 0"),

@@ -63,6 +63,9 @@ def run(config: Mapping[str, Any]) -> Record | None:
     folder = run_folder(config)
     main = int(os.environ.get("RANK", "0")) == 0
     started = datetime.now(UTC).isoformat(timespec="seconds")
+    if main:  # first of all, so that a run that fails has its config, too
+        (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        write_text_atomic(folder / CONFIG_FILE, yaml.safe_dump(dict(config), sort_keys=False))
     data = build_data(config)
     data.setup("fit")
     parent = read_parent(config) if config["from"] else None
@@ -80,9 +83,6 @@ def run(config: Mapping[str, Any]) -> Record | None:
         parent.load_into(task.model)
         resize_to_training_size(task.model, config)
     fewshot = check(config, task.model, data)
-    if main:
-        (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-        write_text_atomic(folder / CONFIG_FILE, yaml.safe_dump(dict(config), sort_keys=False))
     logger = _open_logger(config, folder) if main else None
     failed = True
     try:
