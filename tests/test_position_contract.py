@@ -20,6 +20,7 @@ from vitpos.models.block import Block
 from vitpos.models.vit import ViT
 from vitpos.position import Geometry, Transfer
 from vitpos.spec import ImageSpec
+from vitpos.training.optim import parameter_groups
 
 CONF = Path(__file__).parents[1] / "conf"
 NAMES = sorted(file.stem for file in (CONF / "position").glob("*.yaml"))
@@ -27,6 +28,7 @@ GRIDS = {"square": (4, 4), "rectangle": (3, 5)}
 ELSEWHERE = (6, 2)
 PREFIXES = {0: {"pool": "mean"}, 1: {"pool": "cls"}, 5: {"pool": "mean_beside_cls", "registers": 4}}
 DIM, HEADS, DEPTH, PATCH = 32, 2, 3, 2
+RASTER = ("sincos_1d",)  # numbers patches along the rows of the present grid
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
 
@@ -502,3 +504,46 @@ def test_two_equal_training_steps_are_equal_to_the_bit_in_deterministic_mode(nam
         assert same(gradients(), gradients())
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@every_module
+def test_learned_position_parameters_are_never_decayed(name):
+    """Rule 5."""
+    model = vit(name)
+    decayed = {id(p) for p in parameter_groups(model, weight_decay=0.5)[0]["params"]}
+    assert decayed
+    assert not [key for key, p in model.position.named_parameters() if id(p) in decayed]
+
+
+@every_module
+def test_prefix_tokens_are_not_given_the_code_of_a_patch(name):
+    """Rule 2."""
+    module = position(name, prefix=2).double()
+    x = torch.zeros(1, module.geometry.tokens, DIM, dtype=torch.float64)
+    for code in (module.embed(x)[0], module.before_layer(x, 1)[0]):
+        if code.any():
+            prefix, patches = code[:2], code[2:]
+            alike = (prefix[:, None] - patches).abs().amax(-1) < 1e-12
+            assert not alike[prefix.any(-1)].any()
+
+
+@every_module
+def test_a_larger_grid_continues_the_smaller_one(name):
+    """Rule 3: rows are rows and columns are columns, seen by cropping a grid that counts on."""
+    small, large = position(name, grid=(3, 5), prefix=1), position(name, grid=(3, 5), prefix=1)
+    large.load_state_dict(small.state_dict())
+    if "coordinates" not in small.honours or "table" in small.honours or name in RASTER:
+        pytest.skip("does not count on beyond its grid")
+    large.resize((4, 7), Transfer(coordinates="extrapolate"))
+    rows, columns = torch.arange(3), torch.arange(5)
+    crop = torch.cat([torch.zeros(1, dtype=torch.int64), 1 + (rows[:, None] * 7 + columns).flatten()])
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(1, 29, DIM, generator=generator)
+    q, k = (torch.randn(1, HEADS, 29, DIM // HEADS, generator=generator) for _ in range(2))
+    torch.testing.assert_close(large.embed(x)[:, crop], small.embed(x[:, crop]), atol=1e-5, rtol=1e-5)
+    for whole, part in zip(large.rotate(q, k, 0), small.rotate(q[:, :, crop], k[:, :, crop], 0), strict=True):
+        torch.testing.assert_close(whole[:, :, crop], part, atol=1e-5, rtol=1e-5)
+    bias = large.bias(q, k, 0)
+    if bias is not None:
+        expected = small.bias(q[:, :, crop], k[:, :, crop], 0)
+        torch.testing.assert_close(bias[..., crop, :][..., crop], expected, atol=1e-5, rtol=1e-5)

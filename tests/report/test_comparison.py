@@ -106,3 +106,12 @@ class TestCommand:
     def test_help(self, capsys):
         assert main(["--help"]) == 0
         assert "experiments=[A,B,...]" in capsys.readouterr().out
+
+
+def test_a_mistyped_reference_leaves_the_report_alone(digits, capsys):
+    folder = digits.folder
+    assert main([f"experiment={folder.name}", f"output_dir={folder.parent}"]) == 0
+    before = (folder / "report" / "table.csv").read_bytes()
+    assert main([f"experiment={folder.name}", f"output_dir={folder.parent}", "reference=nope"]) == 1
+    assert "the arms are" in capsys.readouterr().err
+    assert (folder / "report" / "table.csv").read_bytes() == before

@@ -182,7 +182,7 @@ def drill_sweep(folder, times, rng):
     while kills < times:
         process = start("killed")
         try:
-            process.wait(rng.uniform(1, 1.2 * duration))
+            assert process.wait(rng.uniform(1, 1.2 * duration)) == 0
             for job in rng.sample(jobs, 3):  # it has ended: begin most of it again
                 shutil.rmtree(job.folder)
                 ids.pop(job.name, None)

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from vitpos.record import RecordError
-from vitpos.report.build import MARGIN, REFERENCE, make_report, print_report, write_comparison, write_report
+from vitpos.report.build import MARGIN, REFERENCE, Report, make_report, print_report, write_comparison, write_report
+from vitpos.report.grouping import name_arms
 from vitpos.report.terminal import print_table
 
 USAGE = """\
@@ -87,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make_report(settings.output_dir / name, settings.reference, settings.margin)
             for name in settings.experiments
         ]
+        if any(text.startswith("reference=") for text in texts):
+            _know(settings.reference, reports)
         for report in reports:
             folder = write_report(report)
             print_report(report, console)
@@ -100,3 +103,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _know(reference: str, reports: Sequence[Report]) -> None:
+    """Refuse a reference that no run of any experiment has: a typing mistake must not overwrite a good report.
+
+    Raises:
+        ValueError: with the arms there are.
+    """
+    known = sorted({arm for report in reports for arm in name_arms(report.study.runs).values()})
+    if known and reference not in known:
+        raise ValueError(f"reference={reference}: no run has it; the arms are {', '.join(known)}")
