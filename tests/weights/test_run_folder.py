@@ -73,7 +73,7 @@ def test_the_checkpoint_is_one_of_ours(imported):
 
 
 def test_evaluated_again_like_any_run(imported):
-    _, folder = imported()
+    _, folder = imported(num_classes=9)  # as many as the data have
     settings, _ = parse_evaluation(
         [
             "run=x",
