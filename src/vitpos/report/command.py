@@ -10,9 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from vitpos.record import RecordError
-from vitpos.report.build import MARGIN, REFERENCE, Report, make_report, print_report, write_comparison, write_report
+from vitpos.report.build import MARGIN, REFERENCE, make_report, print_report, write_comparison, write_report
 from vitpos.report.grouping import name_arms
 from vitpos.report.terminal import print_table
+from vitpos.report.view import Report
 
 USAGE = """\
 Rebuild the report of finished runs, from their stored records alone.
