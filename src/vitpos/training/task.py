@@ -26,10 +26,12 @@ class NonFiniteLossError(RuntimeError):
 
 def classification_metrics(classes: int) -> MetricCollection:
     """Return top-1, top-5 (from 10 classes on) and calibration error (15 bins), over all images of all batches."""
-    metrics: dict[str, Any] = {"top1": MulticlassAccuracy(classes, average="micro")}
+    # validate_args: looking at the values of every batch makes a GPU wait; ours are probabilities and classes.
+    settings: dict[str, Any] = {"num_classes": classes, "validate_args": False}
+    metrics: dict[str, Any] = {"top1": MulticlassAccuracy(**settings, average="micro")}
     if classes >= TOP5_FROM:
-        metrics["top5"] = MulticlassAccuracy(classes, average="micro", top_k=5)
-    metrics["ece"] = MulticlassCalibrationError(classes, n_bins=15)
+        metrics["top5"] = MulticlassAccuracy(**settings, average="micro", top_k=5)
+    metrics["ece"] = MulticlassCalibrationError(**settings, n_bins=15)
     return MetricCollection(metrics, compute_groups=False)
 
 
@@ -49,7 +51,8 @@ class ClassificationTask(pl.LightningModule):
         self.settings = OptimSettings(**optim)
         image_size = tuple(spec["image_size"])
         self.model = build_model(network, ImageSpec(image_size, spec["channels"], spec["classes"]))
-        # nan_strategy: a NaN must show, and looking for one at every step would make a GPU wait.
+        # nan_strategy: a NaN must show, and looking for one at every step would make a GPU wait. It also drops weights,
+        # so that a mean over images needs the losses of all images.
         self.train_loss = MeanMetric(nan_strategy="disable")
         self.val_loss = MeanMetric(nan_strategy="disable")
         self.val_metrics = classification_metrics(spec["classes"])
@@ -99,8 +102,10 @@ class ClassificationTask(pl.LightningModule):
     def validation_step(self, batch: tuple[Tensor, Tensor, Tensor], batch_idx: int) -> None:
         """Collect the metrics of one batch."""
         images, labels, _ = batch
-        logits = self.model(images).float()
-        self.val_loss.update(F.cross_entropy(logits, labels), weight=len(labels))
+        # Plain code even of a compiled network, as in every evaluation: the last batch's own size would compile anew.
+        with torch.compiler.set_stance("force_eager"):
+            logits = self.model(images).float()
+        self.val_loss.update(F.cross_entropy(logits, labels, reduction="none"))
         self.val_metrics.update(logits.softmax(-1), labels)
 
     def on_validation_epoch_end(self) -> None:
