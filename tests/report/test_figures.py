@@ -96,3 +96,27 @@ def test_inline_svg_is_themed_unique_and_named(analysis):
     assert len(identifiers) == len(set(identifiers))
     assert all(identifier.startswith("svg-forest-") for identifier in identifiers)
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(identifiers)
+
+
+def test_a_study_of_several_tasks_has_a_matrix(experiment):
+    from vitpos.report.build import make_report, write_report
+
+    for task, change in (("where_arrow", 0.0), ("where_bag", 0.1)):
+        for arm, top1 in (("none", 0.125), ("rope_axial", 0.8)):
+            for seed in (0, 1):
+                data = {"name": task, "image_size": 24}
+                experiment.run(arm, seed, top1 + change, config={"data": {"task": task}}, data=data)
+    report = make_report(experiment.folder, "none")
+    assert report.matrix is not None
+    rows = {row["position"]: row for row in report.matrix.numbers}
+    assert rows["none"]["where_arrow"] == pytest.approx(0.125)
+    assert rows["rope_axial"]["where_bag"] == pytest.approx(0.9)
+    folder = write_report(report)
+    assert (folder / "figures" / "matrix.png").exists()
+    assert "figures/matrix.svg" in (folder / "table.md").read_text()
+
+
+def test_one_section_has_no_matrix(digits):
+    from vitpos.report.build import make_report
+
+    assert make_report(digits.folder).matrix is None

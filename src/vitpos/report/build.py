@@ -12,7 +12,7 @@ from vitpos.record import write_bytes_atomic, write_text_atomic
 from vitpos.report.analysis import analyse
 from vitpos.report.columns import LEADING, table_fields, write_csv
 from vitpos.report.comparison import Comparison, compare_reports
-from vitpos.report.figures import Picture, draw_cost, draw_curves, draw_forest, draw_seeds, render
+from vitpos.report.figures import Picture, draw_cost, draw_curves, draw_forest, draw_matrix, draw_seeds, render
 from vitpos.report.flags import study_flags
 from vitpos.report.grouping import make_sections, name_arms
 from vitpos.report.html import render_comparison, render_page
@@ -62,6 +62,7 @@ def make_report(experiment: str | Path, reference: str = REFERENCE, margin: floa
         sections=[_section(analysis) for analysis in analyses],
         points=points,
         transfers=_transfers(points),
+        matrix=draw_matrix(analyses),
         table8=next((found for analysis in analyses if (found := table8(analysis, points))), None),
     )
 

@@ -32,6 +32,7 @@ def markdown_report(report: Report) -> str:
     parts = [f"# {report.study.name}\n"]
     if not report.sections:
         parts.append("No run has finished or failed yet.\n")
+    parts += [_figure(report.matrix)] if report.matrix else []
     for view in report.sections:
         parts += [
             f"## {view.table.title}\n",

@@ -55,6 +55,7 @@ class Report:
         sections: one view per section.
         points: accuracies at other image sizes.
         transfers: the same, ready to be shown.
+        matrix: arms x sections, None for a study of one section.
         table8: the paper's table with ours beside it; None if the study has too few of its cells.
     """
 
@@ -64,6 +65,7 @@ class Report:
     sections: list[SectionView]
     points: list[Point]
     transfers: list[TransferView]
+    matrix: Picture | None
     table8: Table | None
 
     @property
@@ -74,5 +76,6 @@ class Report:
     @property
     def pictures(self) -> list[Picture]:
         """All figures, in order."""
-        found = [picture for view in self.sections for picture in view.pictures]
+        found = [self.matrix] if self.matrix else []
+        found += [picture for view in self.sections for picture in view.pictures]
         return found + [view.picture for view in self.transfers if view.picture]

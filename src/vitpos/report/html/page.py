@@ -36,6 +36,7 @@ def render_page(report: Report, drawings: Mapping[str, bytes]) -> str:
         "name": study.name,
         "flags": context.by_seriousness(report.flags),
         "sections": [_section(view, place, drawings) for place, view in enumerate(report.sections)],
+        "matrix": _picture(report.matrix, drawings) if report.matrix else None,
         "table8": report.table8,
         "transfers": [_transfer(view, place, drawings) for place, view in enumerate(report.transfers)],
         "runs": runs,
