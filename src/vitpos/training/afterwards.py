@@ -81,7 +81,11 @@ def draw(config: Mapping[str, Any], folder: Path, model: ViT, record: Record) ->
 
     A picture that cannot be drawn is logged and left out: the numbers it shows are in the record.
     """
-    caption = f"{record.position.label}, seed {record.seed}, {record.data.name}, epoch {record.best_epoch} (best)."
+    optim = config["optim"]
+    caption = (
+        f"{record.position.label}, seed {record.seed}, {record.data.name}, best of {record.epochs} epochs "
+        f"({record.best_epoch}, from 0); learning rate {optim['lr']:g}, weight decay {optim['weight_decay']:g}."
+    )
     drawings: dict[str, Drawing] = {}
     try:
         drawings["attention_distance"] = draw_attention(record.diagnostics, caption)
