@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,4 +32,11 @@ def test_memory_and_files_stay_flat(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments(tmp_path):
-    assert drill("moments", str(tmp_path / "drill"), "--times", "10").startswith("10 kills, 11 attempts")
+    # How many kills fit in before the run has finished depends on the machine; that none changes the result does not.
+    said = re.match(
+        r"(\d+) kills, (\d+) attempts: the same result", drill("moments", str(tmp_path / "drill"), "--times", "10")
+    )
+    assert said
+    kills, attempts = int(said[1]), int(said[2])
+    assert 1 <= kills <= 10
+    assert attempts == kills + 1
