@@ -119,7 +119,7 @@ def test_a_run_is_predicted(benchmark, monkeypatch):
     seen = []
     monkeypatch.setattr("vitpos.benchmark.what.prediction.run", seen.append)
     tables, _ = benchmark("what=prediction", "data=[digits]", "epochs=2")
-    assert [config["trainer"]["max_epochs"] for config in seen] == [1, 1, 2]
+    assert [config["trainer"]["max_epochs"] for config in seen] == [1, 12, 24, 2]
     row = tables["prediction"][0]
     assert float(row["ratio"]) == pytest.approx(float(row["predicted_s"]) / float(row["measured_s"]))
 

@@ -49,6 +49,7 @@ def test_a_study_is_the_sum_of_its_passes():
     evaluation = 3 * 10 * shape.forward_flops + 20 * (shape.forward_flops + large.forward_flops)
     assert study.seconds(1e6) == pytest.approx(5 * (training + evaluation) / 1e6)
     assert study.seconds(1e6, 2e6, fixed=7.0) == pytest.approx(5 * (training / 1e6 + evaluation / 2e6 + 7.0))
+    assert study.seconds(1e6, per_epoch=2.0) - study.seconds(1e6) == pytest.approx(5 * 3 * 2.0)
     with pytest.raises(ValueError, match=r"training_rate=0: must be positive"):
         study.seconds(0)
 

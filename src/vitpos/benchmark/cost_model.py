@@ -110,13 +110,16 @@ class Study:
         after = sum(images * shape.forward_flops for shape, images in self.evaluations)
         return self.epochs * self.val_images * self.shape.forward_flops + after
 
-    def seconds(self, training_rate: float, forward_rate: float = 0.0, fixed: float = 0.0) -> float:
+    def seconds(
+        self, training_rate: float, forward_rate: float = 0.0, fixed: float = 0.0, per_epoch: float = 0.0
+    ) -> float:
         """Return the seconds of all runs, one after the other.
 
         Args:
             training_rate: FLOP/s that training steps achieve.
             forward_rate: FLOP/s that forward passes achieve; 0: the same.
-            fixed: seconds of a run that do not depend on its size, such as imports and figures.
+            fixed: seconds of a run that do not depend on its size, such as figures.
+            per_epoch: the same of an epoch, such as checkpoints.
 
         Raises:
             ValueError: a rate that is not positive.
@@ -124,7 +127,7 @@ class Study:
         if training_rate <= 0:
             raise ValueError(f"training_rate={training_rate}: must be positive")
         spent = self.training_flops / training_rate + self.evaluation_flops / (forward_rate or training_rate)
-        return self.runs * (spent + fixed)
+        return self.runs * (spent + fixed + self.epochs * per_epoch)
 
 
 def loader_rate(shape: Shape, achieved: float) -> float:

@@ -61,6 +61,12 @@ def build(config: dict[str, Any]) -> tuple[ImageData, ClassificationTask]:
     return data, task
 
 
+def limit(name: str, images: int) -> list[str]:
+    """Return the override that trains on so many images of a data set that has more; nothing for 0."""
+    data = build_data(compose_jobs([f"data={name}"])[0].config)
+    return [f"data.limit_train={images}"] if 0 < images < len(data.positions("train")) else []
+
+
 def present(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the data sets that are on this machine, and a line for each that is not; nothing is downloaded."""
     found, missing = list[str](), list[str]()

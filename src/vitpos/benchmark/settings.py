@@ -19,7 +19,7 @@ class Settings:
     """Sizes and conditions of a measurement; the defaults are the study that `docs/performance.md` reports.
 
     Attributes:
-        what: file of `vitpos.benchmark.what`: step, utilisation, fit, transfer, startup, sweep, scaling, cost.
+        what: file of `vitpos/benchmark/what`, such as step, fit, scaling or cost.
         device: cpu or cuda.
         precision: 32-true or bf16-mixed.
         threads: of a CPU. With one, time is CPU time of this process, so that other processes count little.
@@ -36,8 +36,8 @@ class Settings:
         peers: whether other libraries' networks are measured too.
         data: data sets of fit, transfer and sweep; those that are not on this machine are skipped.
         model: file of `conf/model` of fit, transfer and sweep.
-        images: training images of fit; 0: all.
-        epochs: of fit and sweep.
+        images: training images of fit and prediction; 0: all.
+        epochs: of fit, sweep and prediction; 0: as many as the measurement needs.
         runs: jobs of sweep.
         jobs: of them at once.
         flops: of one accelerator, per second, for cost; 0: what this machine achieves.

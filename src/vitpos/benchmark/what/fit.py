@@ -17,7 +17,7 @@ from rich.progress import track
 
 from vitpos.benchmark.clock import Clock
 from vitpos.benchmark.pairs import compare
-from vitpos.benchmark.runs import build, compose_jobs, present
+from vitpos.benchmark.runs import build, compose_jobs, limit, present
 from vitpos.benchmark.settings import Settings
 from vitpos.benchmark.table import Table
 from vitpos.data.base import Batch
@@ -44,8 +44,7 @@ def measure(settings: Settings) -> list[Table]:
         warnings.simplefilter("ignore")
         for name in track(names, description="fits", transient=True):
             base = ["logger=wandb", f"data={name}", f"model={settings.model}", f"output_dir={folder}"]
-            limit = ["data.limit_train=" + str(settings.images)] if settings.images and _has(name, settings) else []
-            config = compose_jobs([*base, *limit])[0].config
+            config = compose_jobs([*base, *limit(name, settings.images)])[0].config
             data, _ = build(config)
             steps = len(data.train_dataloader())
             epochs = settings.epochs or max(1, round(STEPS / steps))
@@ -69,12 +68,6 @@ def measure(settings: Settings) -> list[Table]:
             )
     note = " ".join([NOTE, *missing])
     return [Table("fit", f"A whole fit of {settings.model} beside its bare loop", rows, note)] if rows else []
-
-
-def _has(name: str, settings: Settings) -> bool:
-    """Whether a data set has more training images than the settings ask for."""
-    data, _ = build(compose_jobs([f"data={name}"])[0].config)
-    return len(data.positions("train")) > settings.images
 
 
 def _whole(config: dict[str, Any], label: str) -> Callable[[], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import median
 
-import torch
 from rich.progress import track
 from torch import nn
 
@@ -61,13 +60,12 @@ def _rows(settings: Settings, pairs: list[tuple[str, str]], clock: Clock, rate: 
     def build(name: str) -> Build:
         return lambda: others[name](settings) if name in others else network(name, settings)
 
-    resident: dict[str, tuple[TrainingStep, int]] = {}
+    resident: dict[str, tuple[TrainingStep, int, int]] = {}
     for name, baseline in track(pairs, description="training steps", transient=True):
         if baseline not in resident:
             resident = {baseline: _warm(build(baseline), settings)}
-        step, memory = _warm(build(name), settings)
-        flops = count_flops(step)
-        other, other_memory = resident[baseline]
+        step, flops, memory = _warm(build(name), settings)
+        other, _, other_memory = resident[baseline]
         found = compare(step, other, settings.rounds, clock)
         seconds = median(found.seconds)
         yield {
@@ -85,11 +83,11 @@ def _rows(settings: Settings, pairs: list[tuple[str, str]], clock: Clock, rate: 
         }
 
 
-def _warm(build: Build, settings: Settings) -> tuple[TrainingStep, int]:
-    """Return a step that has run, and its peak memory in bytes."""
+def _warm(build: Build, settings: Settings) -> tuple[TrainingStep, int, int]:
+    """Return a step that has run, its FLOPs, and its peak memory in bytes."""
     step = TrainingStep(build(), settings)
-    step()
+    flops = count_flops(step)
     memory = step.peak_bytes()
-    if settings.place.type == "cuda":
-        torch.cuda.synchronize(settings.place)
-    return step, memory
+    if settings.compile:
+        step()  # counting looks at every operation, which is not how compiled code runs
+    return step, flops, memory
