@@ -6,6 +6,7 @@ import hydra
 from omegaconf import DictConfig
 
 from vitpos.cli import CONFIG_FOLDER, check_arguments
+from vitpos.sweep.helper import start_helper
 
 
 @hydra.main(config_path=str(CONFIG_FOLDER), config_name="train", version_base="1.3")
@@ -20,4 +21,6 @@ def main(config: DictConfig) -> None:
 
 if __name__ == "__main__":
     check_arguments(sys.argv[1:])
+    if "plan=true" in sys.argv:
+        start_helper()
     main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
@@ -42,7 +43,7 @@ class ResumableSweeper(Sweeper):
                     fine = show_plan(self._jobs(arguments), launcher, estimator)
             else:
                 fail_fast = bool(self.config.fail_fast)
-                fine = run_jobs(self._jobs(arguments), launcher, fail_fast=fail_fast, report=self.config.report)
+                fine = run_jobs(list(self._jobs(arguments)), launcher, fail_fast=fail_fast, report=self.config.report)
         except ValueError as error:  # a setting of the user's; Hydra would show a traceback
             sys.exit(str(error))
         except BrokenPipeError:  # the reader of our lines has seen enough
@@ -53,5 +54,5 @@ class ResumableSweeper(Sweeper):
         if not fine:
             sys.exit(1)
 
-    def _jobs(self, arguments: list[str]) -> list[Job]:
+    def _jobs(self, arguments: list[str]) -> Iterator[Job]:
         return expand(self.context.config_loader, self.config, self.params, arguments)

@@ -74,7 +74,7 @@ def test_channels_are_normalised_in_their_order(kind, tmp_path, monkeypatch, set
 
 def test_missing_data_without_a_network_names_the_setting_and_the_way_out(kind, tmp_path, settings):
     with pytest.raises(ValueError, match=rf"data\.root=.*holds no complete {kind.source.__name__}.*unpack"):
-        build(kind, tmp_path, settings).setup("fit")
+        build(kind, tmp_path, settings).setup()
 
 
 def test_a_damaged_file_is_refused(kind, tmp_path, monkeypatch, settings):
@@ -82,4 +82,4 @@ def test_a_damaged_file_is_refused(kind, tmp_path, monkeypatch, settings):
     name = kind.source.train_list[0][0]
     (tmp_path / kind.source.base_folder / name).write_bytes(b"damaged")
     with pytest.raises(ValueError, match=r"data\.root="):
-        build(kind, tmp_path, settings).setup("fit")
+        build(kind, tmp_path, settings).setup()

@@ -48,7 +48,7 @@ def test_data_that_needs_no_files_is_ready(config):
     if "root" in config["data"]:
         pytest.skip("needs files")
     data = build_data(config)
-    data.setup("fit")
+    data.setup()
     images, labels, _ = next(iter(data.train_dataloader()))
     assert images.shape == (data.batch_size, data.spec.channels, *data.spec.image_size)
     assert labels.max() < data.spec.classes

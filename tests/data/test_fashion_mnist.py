@@ -67,7 +67,7 @@ def test_the_debian_package_is_used_where_installed(nowhere, build, tmp_path, mo
     write(tmp_path / "debian", zipped=True)
     monkeypatch.setattr(fashion_mnist, "DEBIAN", tmp_path / "debian")
     data = build(tmp_path / "empty")
-    data.setup("fit")
+    data.setup()
     assert sum(len(labels) for _, labels, _ in data.eval_dataloader("train")) == 80
     assert not (tmp_path / "empty").exists()
     assert data.reads["test"] == 0
@@ -75,21 +75,21 @@ def test_the_debian_package_is_used_where_installed(nowhere, build, tmp_path, mo
 
 def test_missing_data_without_a_network_names_the_setting_and_the_way_out(nowhere, build, tmp_path):
     with pytest.raises(ValueError, match=r"data\.root=.*holds no complete Fashion-MNIST.*dataset-fashion-mnist"):
-        build(tmp_path / "empty").setup("fit")
+        build(tmp_path / "empty").setup()
     assert [path.name for path in (tmp_path / "empty").iterdir()] == [".Fashion-MNIST.lock"]
 
 
 def test_a_root_that_cannot_be_written_names_the_setting(nowhere, build, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"data\.root="):
-        build(tmp_path / "file").setup("fit")
+        build(tmp_path / "file").setup()
 
 
 def test_labels_that_do_not_fit_the_images_are_refused(nowhere, build, tmp_path):
     write(tmp_path, zipped=False)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.zeros(99, np.uint8)))
     with pytest.raises(ValueError, match="are not Fashion-MNIST's"):
-        build(tmp_path).setup("fit")
+        build(tmp_path).setup()
 
 
 class SilentServer(http.server.SimpleHTTPRequestHandler):

@@ -54,7 +54,7 @@ def numbers(images):
 
 def test_a_batch_is_images_labels_and_index(build, source):
     data = build(source)
-    data.setup("fit")
+    data.setup()
     assert data.spec.image_size == (16, 12)
     assert (data.spec.channels, data.spec.classes, data.class_names) == (3, 3, list(CLASSES))
     for images, labels, index in data.train_dataloader():
@@ -132,7 +132,7 @@ def test_an_iteration_continues_where_a_stored_one_stood(build, source):
 
 def test_fitting_shows_no_test_image(build, source):
     data = build(source)
-    data.setup("fit")
+    data.setup()
     list(data.train_dataloader())
     list(data.val_dataloader())
     assert data.reads["test"] == 0
@@ -155,11 +155,11 @@ def test_limit_train_keeps_all_classes(build, source):
 def test_a_class_that_only_one_part_has_is_refused_by_name(build, root):
     save(root / "val" / "wolf" / "0.png", 1)
     with pytest.raises(ValueError, match=r"data\.root=.*train lacks 1 of the classes in val, for example 'wolf'"):
-        build(root).setup("fit")
+        build(root).setup()
     shutil.rmtree(root / "val" / "wolf")
     shutil.rmtree(root / "val" / "owl")
     with pytest.raises(ValueError, match=r"val lacks 1 of the classes in train, for example 'owl'"):
-        build(root).setup("fit")
+        build(root).setup()
 
 
 @pytest.mark.parametrize("part", ["train", "val"])
@@ -167,7 +167,7 @@ def test_an_empty_class_folder_is_refused_by_name(build, root, part):
     for path in (root / part / "dog").iterdir():
         path.unlink()
     with pytest.raises(ValueError, match=f"{part}/dog holds no image"):
-        build(root).setup("fit")
+        build(root).setup()
 
 
 @pytest.mark.parametrize("part", ["train", "val"])
@@ -175,14 +175,14 @@ def test_a_damaged_file_is_refused_by_name_before_training(build, root, part):
     path = sorted((root / part / "owl").iterdir())[0]
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(ValueError, match=f"{part}/owl/{path.name}: not a readable image"):
-        build(root).setup("fit")
-    build(root, check_files=False).setup("fit")
+        build(root).setup()
+    build(root, check_files=False).setup()
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_file_damaged_after_the_check_is_named_too(build, root, workers):
     data = build(root, num_workers=workers)
-    data.setup("fit")
+    data.setup()
     for path in (root / "train" / "cat").iterdir():
         path.write_bytes(b"gone")
     with pytest.raises(ValueError, match=r"train/cat/\d\d\.png: not a readable image"):
@@ -191,7 +191,7 @@ def test_a_file_damaged_after_the_check_is_named_too(build, root, workers):
 
 def test_a_missing_root_is_refused_by_name(build, tmp_path):
     with pytest.raises(ValueError, match=r"data\.root: .*nowhere/train is missing"):
-        build(tmp_path / "nowhere").setup("fit")
+        build(tmp_path / "nowhere").setup()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_missing_root_is_refused_by_name(build, tmp_path):
 )
 def test_a_setting_that_does_not_fit_is_refused_by_name(build, source, overrides, message):
     with pytest.raises(ValueError, match=message):
-        build(source, **overrides).setup("fit")
+        build(source, **overrides).setup()
 
 
 def test_automatic_workers_share_the_cores_among_ranks(build, source, monkeypatch):

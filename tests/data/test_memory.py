@@ -5,6 +5,7 @@ import torch
 
 from vitpos.data.augment import Augment
 from vitpos.data.sampler import Shard
+from vitpos.training.fit import Batches
 
 AUGMENT = Augment(padding=1, flip=True, mixup=1.0, cutmix=1.0)
 
@@ -164,20 +165,20 @@ def trainer(folder):
 @pytest.mark.parametrize("stop", [1, 8, 12])
 def test_a_stopped_training_sees_the_images_of_one_never_stopped(toy, tmp_path, stop):
     whole = Recorder()
-    trainer(tmp_path).fit(whole, datamodule=toy(augment=AUGMENT))
+    trainer(tmp_path).fit(whole, datamodule=Batches(toy(augment=AUGMENT)))
     assert len(whole.seen) == 18
     first = Recorder(interrupt=stop)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
-        trainer(tmp_path).fit(first, datamodule=toy(augment=AUGMENT))
+        trainer(tmp_path).fit(first, datamodule=Batches(toy(augment=AUGMENT)))
     second = Recorder()
-    trainer(tmp_path).fit(second, datamodule=toy(augment=AUGMENT), ckpt_path=str(tmp_path / "stop.ckpt"))
+    trainer(tmp_path).fit(second, datamodule=Batches(toy(augment=AUGMENT)), ckpt_path=str(tmp_path / "stop.ckpt"))
     assert first.seen + second.seen == whole.seen
 
 
 @lightning_noise
 def test_fitting_reads_no_test_image(toy, tmp_path):
     data = toy()
-    trainer(tmp_path).fit(Recorder(), datamodule=data)
+    trainer(tmp_path).fit(Recorder(), datamodule=Batches(data))
     assert data.reads == {"train": 1}
     data.test_dataloader()
     data.test_dataloader()
@@ -227,4 +228,4 @@ def test_images_are_not_copied_for_an_epoch_or_a_split(toy):
 )
 def test_a_setting_that_does_not_fit_is_refused_by_name(toy, overrides, message):
     with pytest.raises(ValueError, match=message):
-        toy(**overrides).setup("fit")
+        toy(**overrides).setup()

@@ -127,7 +127,7 @@ def test_noise_is_independent_of_the_cell(build):
 
 def test_fitting_generates_no_test_image(build):
     data = build(Bag())
-    data.setup("fit")
+    data.setup()
     list(data.train_dataloader())
     assert data.reads["test"] == 0
 
@@ -146,7 +146,7 @@ def test_fitting_generates_no_test_image(build):
 )
 def test_a_setting_that_does_not_fit_is_refused_by_name(build, overrides, message):
     with pytest.raises(ValueError, match=message):
-        build(Arrow(), **overrides).setup("fit")
+        build(Arrow(), **overrides).setup()
 
 
 def test_painted_objects_are_brighter_and_do_not_overflow(build):

@@ -86,7 +86,7 @@ def expand_into():
         with initialize_config_dir(str(CONFIG_FOLDER), version_base="1.3"):
             hydra = GlobalHydra.instance().hydra
             master = hydra.compose_config("train", texts, run_mode=RunMode.MULTIRUN, with_log_configuration=False)
-            jobs = expand(hydra.config_loader, master, dict(master.hydra.sweeper.params), texts)
+            jobs = list(expand(hydra.config_loader, master, dict(master.hydra.sweeper.params), texts))
             return jobs, hydra.config_loader, master
 
     return make

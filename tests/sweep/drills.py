@@ -58,7 +58,7 @@ def jobs_of(folder, *arguments):
     with initialize_config_dir(str(CONFIG_FOLDER), version_base="1.3"):
         hydra = GlobalHydra.instance().hydra
         master = hydra.compose_config("train", texts, run_mode=RunMode.MULTIRUN, with_log_configuration=False)
-        return expand(hydra.config_loader, master, {}, texts)
+        return list(expand(hydra.config_loader, master, {}, texts))
 
 
 def timeless(value):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
+import signal
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -11,43 +15,38 @@ from vitpos.record import read_record, write_record
 from vitpos.sweep import estimate, probe
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.execute import execute
+from vitpos.sweep.helper import Helper
 from vitpos.sweep.plan import show_plan
 
 
-class Answered:
-    """A future that has its result."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def result(self):
-        return self.value
-
-
 class SamePlace:
-    """A pool whose helper is this process."""
+    """A helper that is this process."""
 
-    def __init__(self, **options):
+    def __init__(self):
         self.asked = []
 
-    def submit(self, function, *arguments):
-        self.asked.append((function.__name__, arguments))
-        return Answered(function(*arguments) if arguments else None)
+    def ask(self, question, config):
+        self.asked.append((question, config["position_name"]))
+        future = Future()
+        future.set_result(getattr(probe, question)(config))
+        return future
 
-    def shutdown(self, **options):
+    def end(self):
         pass
 
 
 @pytest.fixture
 def plan(monkeypatch, here, capsys):
-    """Run a plan with the helper in this process; returns (whether all can be built, text, jobs probed)."""
-    monkeypatch.setattr(estimate, "ProcessPoolExecutor", SamePlace)
+    """Run a plan with the helper in this process; returns (whether all can be built, text, questions asked)."""
 
     def run(jobs):
+        helper = SamePlace()
+        start = functools.cache(lambda: helper)
+        monkeypatch.setattr(estimate, "start_helper", start)
+        probe._looked_at.clear()
         with Estimator() as estimator:
             fine = show_plan(jobs, here, estimator)
-            probed = [arguments for name, arguments in estimator._pool.asked if name == "_probe"]
-        return fine, capsys.readouterr().out, probed
+        return fine, capsys.readouterr().out, helper.asked
 
     return run
 
@@ -59,7 +58,7 @@ def listing(folder):
 def test_a_plan_lists_jobs_and_creates_nothing(make_jobs, plan, tmp_path):
     jobs = make_jobs("position=none,sincos_2d", "seed=0,1")
     before = listing(tmp_path)
-    fine, text, probed = plan(jobs)
+    fine, text, asked = plan(jobs)
     assert fine
     assert listing(tmp_path) == before
     first, *lines = text.splitlines()
@@ -75,7 +74,7 @@ def test_a_plan_lists_jobs_and_creates_nothing(make_jobs, plan, tmp_path):
     assert lines[4] == "4 missing"
     assert re.fullmatch(r"about \d+ s: 4 jobs, 1 at once \(training alone, from a few steps measured now\)", lines[5])
     # One look per arm, one measurement in all.
-    assert [measure for _, measure in probed] == [True, False]
+    assert asked == [("probe", "none"), ("probe", "sincos_2d"), ("measure", "none")]
 
 
 def test_states_and_finished_siblings(make_jobs, plan, quick_training):
@@ -90,14 +89,14 @@ def test_states_and_finished_siblings(make_jobs, plan, quick_training):
     )
     write_record(jobs[0].folder, record)
     before = listing(jobs[0].folder.parent)
-    fine, text, probed = plan(jobs)
+    fine, text, asked = plan(jobs)
     assert fine
     assert listing(jobs[0].folder.parent) == before
     states = [line.split()[0] for line in text.splitlines()[1:5]]
     assert states == ["finished", "missing", "failed", "missing"]
     assert "1 failed, 1 finished, 2 missing" in text
     assert "about 3 min: 3 jobs, 1 at once (from 1 finished runs)" in text
-    assert not any(measure for _, measure in probed)
+    assert all(question == "probe" for question, _ in asked)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +110,7 @@ def test_states_and_finished_siblings(make_jobs, plan, quick_training):
         ("data.batch_size=0", "data.batch_size=0"),
         ("trainer.devices=0", "trainer.devices=0"),
         ("fewshot.classifier._target_=vitpos.nothing", "fewshot.classifier: "),
+        ("+callbacks.more={_target_:vitpos.callbacks.nowhere.No,_partial_:true}", "callbacks.more: .*nowhere"),
     ],
 )
 def test_what_cannot_be_built_is_found(make_job, plan, override, message):
@@ -162,3 +162,30 @@ def test_a_plan_of_a_hundred_jobs_is_listed_fast(make_jobs, plan):
 
 def test_no_jobs(plan):
     assert plan([])[:2] == (True, "no jobs\n")
+
+
+@pytest.fixture
+def helper():
+    process = Helper()
+    yield process
+    process.end()
+    assert process._process.returncode is not None
+
+
+def test_the_helper_answers_whatever_its_libraries_print(make_job, helper, tmp_path, monkeypatch):
+    fine, bad = make_job("position=none"), make_job("position=none", "model.patch_size=3")
+    answers = [helper.ask("probe", job.config) for job in (fine, bad)] + [helper.ask("measure", fine.config)]
+    assert answers[0].result() == ""
+    assert "model.patch_size=3" in answers[1].result()
+    assert answers[2].result() > 0
+    with pytest.raises(RuntimeError, match="KeyError: 'data'"):
+        helper.ask("measure", {}).result()
+    assert helper.ask("probe", fine.config).result() == ""  # goes on after an error
+
+
+def test_a_helper_that_dies_is_no_endless_wait(make_job, helper):
+    os.kill(helper._process.pid, signal.SIGKILL)
+    answers = [helper.ask("probe", make_job("position=none").config) for _ in range(2)]
+    for answer in answers:
+        with pytest.raises(RuntimeError, match="has ended"):
+            answer.result()

@@ -30,7 +30,7 @@ def test_arms_share_backbone_weights_and_batches(compose, position_name):
     models = []
     for config in (reference, arm):
         data = build_data(config)
-        data.setup("fit")
+        data.setup()
         models.append(common(build_model(config, data.spec)))
         loader = data.train_dataloader()
         batches.append([tensor for epoch in (0, 1) for tensor in _epoch(loader, epoch)])

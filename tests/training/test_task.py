@@ -54,7 +54,7 @@ def test_validation_loss_is_the_mean_over_images(compose):
     for size in (32, 50, 183):
         config = compose(f"data.batch_size={size}", "data.limit_train=200")
         data = build_data(config)
-        data.setup("fit")
+        data.setup()
         network = {key: config[key] for key in ("seed", "model", "position")}
         spec = {"image_size": [8, 8], "channels": 1, "classes": 10}
         task = ClassificationTask(network, spec, {"lr": 1e-3, "weight_decay": 0.0}).eval()

@@ -32,7 +32,7 @@ def compose_jobs(overrides: Sequence[str], swept: Mapping[str, str] | None = Non
         master = compose("train", list(overrides), return_hydra_config=True)
         HydraConfig.instance().set_config(master)
         loader = GlobalHydra.instance().config_loader()
-        return expand(loader, master, {**master.hydra.sweeper.params, **(swept or {})}, list(overrides))
+        return list(expand(loader, master, {**master.hydra.sweeper.params, **(swept or {})}, list(overrides)))
 
 
 def first_job(overrides: Sequence[str]) -> tuple[Job, int]:
@@ -52,7 +52,7 @@ def first_job(overrides: Sequence[str]) -> tuple[Job, int]:
 def build(config: dict[str, Any]) -> tuple[ImageData, ClassificationTask]:
     """Return the data and the task of a resolved config, as a run builds them."""
     data = build_data(config)
-    data.setup("fit")
+    data.setup()
     task = ClassificationTask(
         network={key: config[key] for key in ("seed", "model", "position")},
         spec=plain_spec(data),

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, TypedDict
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -43,7 +42,7 @@ class Settings(TypedDict):
     shots: Sequence[int]
 
 
-class ImageData(pl.LightningDataModule, ABC):
+class ImageData(ABC):
     """Labelled images with a training, a validation and a test split.
 
     Order and augmentation of training images are pure functions of (seed, epoch, step), drawn for all ranks together.
@@ -60,6 +59,7 @@ class ImageData(pl.LightningDataModule, ABC):
 
     Attributes:
         spec: shape of training images and number of classes.
+        device: where batches are made; whoever trains sets it.
         reads: how often the images of the source's "train" and "test" parts were read.
 
     Raises:
@@ -77,7 +77,6 @@ class ImageData(pl.LightningDataModule, ABC):
         transfer_sizes: Sequence[int | Sequence[int]],
         shots: Sequence[int],
     ) -> None:
-        super().__init__()
         for name, value, least in (("seed", seed, 0), ("data.batch_size", batch_size, 1)):
             if value < least:
                 raise ValueError(f"{name}={value}: must be at least {least}")
@@ -90,6 +89,7 @@ class ImageData(pl.LightningDataModule, ABC):
         self.split = split
         self.transfer_sizes: list[ImageSize] = [as_size(size) for size in transfer_sizes]
         self.shots = [int(count) for count in shots]
+        self.device = torch.device("cpu")
         self.reads: Counter[Part] = Counter()
         self._positions: dict[SplitName, Indices] = {}
 
@@ -97,11 +97,6 @@ class ImageData(pl.LightningDataModule, ABC):
     @abstractmethod
     def spec(self) -> ImageSpec:
         """Shape of training images and number of classes; known without touching test images."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where batches are made: the trainer's device, or the CPU without a trainer."""
-        return self.trainer.strategy.root_device if self.trainer is not None else torch.device("cpu")
 
     @abstractmethod
     def part_labels(self, part: Part) -> Indices:
@@ -115,15 +110,14 @@ class ImageData(pl.LightningDataModule, ABC):
     def eval_loader(self, split: SplitName, image_size: ImageSize, shard: Shard) -> Loader:
         """Return the plain batches of one rank, of any split at any image size."""
 
-    def setup(self, stage: str) -> None:
+    def setup(self) -> None:
         """Read the training part and check that every setting fits it, before anything is trained.
 
         Raises:
             ValueError: naming the file or setting that doesn't fit.
         """
-        if stage == "fit":
-            self.train_dataloader()
-            self.val_dataloader()
+        self.train_dataloader()
+        self.val_dataloader()
 
     def train_dataloader(self) -> Loader:
         """Return this rank's training batches."""

@@ -6,7 +6,6 @@ from typing import final
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 
 from vitpos.data.base import Part
 from vitpos.data.memory import Arrays, InMemory
@@ -31,6 +30,8 @@ class Digits(InMemory):
 
     def read(self, part: Part, image_size: ImageSize) -> Arrays:
         """Read one part of the images."""
+        from sklearn.datasets import load_digits  # takes longer than all that a plan needs of this file
+
         source = load_digits()
         labels = source.target.astype(np.int64)
         test = stratified(labels, TEST_IMAGES, numpy_stream(TEST_SEED, SPLIT))

@@ -73,18 +73,17 @@ class Folder(ImageData):
         """Shape of training images and number of classes."""
         return ImageSpec(self.image_size, len(MEAN), len(self.class_names))
 
-    def setup(self, stage: str) -> None:
+    def setup(self) -> None:
         """List both parts and check every file before anything is trained; test images are not shown to anything.
 
         Raises:
             ValueError: naming the folder, file or setting.
         """
-        if stage == "fit":
-            _same_classes(self.class_names, class_names(self.root / _FOLDER["test"]), self.root)
-            if self.check_files:
-                for part in _FOLDER:
-                    check(self.files(part), max(1, self.num_workers))
-        super().setup(stage)
+        _same_classes(self.class_names, class_names(self.root / _FOLDER["test"]), self.root)
+        if self.check_files:
+            for part in _FOLDER:
+                check(self.files(part), max(1, self.num_workers))
+        super().setup()
 
     def files(self, part: Part) -> Files:
         """Return the images of a part, listed once."""

@@ -119,7 +119,7 @@ def _evaluate(folder: Path, settings: DictConfig, data_name: str) -> Record:
     precision = pick_precision(config["trainer"]["precision"], settings.accelerator)
     rows: list[dict[str, Any]] = []
     classes = model.head.out_features if isinstance(model.head, nn.Linear) else 0
-    data.setup("fit")  # a folder knows its classes once it has been looked at
+    data.setup()  # a folder knows its classes once it has been looked at
     if classes == data.spec.classes:
         top1 = predict(model, data.eval_dataloader("test"), device, precision=precision).top1
         _compare(top1, record, describe_device(device))

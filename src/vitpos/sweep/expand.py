@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
@@ -22,7 +22,7 @@ NOT_SWEPT = ("experiment", "launcher", "experiment_name", "output_dir", "plan", 
 
 def expand(
     loader: ConfigLoader, master: DictConfig, params: Mapping[str, str | int | float], arguments: Sequence[str]
-) -> list[Job]:
+) -> Iterator[Job]:
     """Compose every job of a sweep, seeds outermost, so that an interrupted sweep has whole seeds.
 
     Args:
@@ -31,8 +31,8 @@ def expand(
         params: inner sweep of an experiment, `{setting: "a,b,c"}`; the command line wins over it.
         arguments: overrides of the command line.
 
-    Returns:
-        The jobs; the same run asked for twice is there once.
+    Yields:
+        The jobs as they are composed; the same run asked for twice comes once.
 
     Raises:
         ValueError: a setting that cannot be swept, a sweep that is not a list of values, a job that does not compose.
@@ -52,10 +52,13 @@ def expand(
         choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
     order = sorted(choices, key=lambda key: key != "seed")
     composer, state = Composer(loader, master), HydraConfig.instance()
-    before = state.cfg
+    before, known = state.cfg, set[str]()
     try:
-        combinations = itertools.product(*(choices[key] for key in order))
-        return list({job.name: job for job in map(composer.job, combinations)}.values())
+        for combination in itertools.product(*(choices[key] for key in order)):
+            job = composer.job(combination)
+            if job.name not in known:
+                known.add(job.name)
+                yield job
     finally:
         state.cfg = before
 

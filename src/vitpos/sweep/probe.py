@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -15,7 +16,6 @@ from hydra.utils import instantiate
 
 from vitpos.data.base import ImageData
 from vitpos.data.download import without_fetching
-from vitpos.sweep.estimate import Finding
 from vitpos.sweep.process import forget_ranks
 from vitpos.sweep.ranks import ranks_of
 from vitpos.training.build import build_data, build_model
@@ -26,16 +26,17 @@ STEPS = 4
 ENOUGH = 1.0  # seconds of measuring, however few the steps
 
 
-def warm_up() -> None:
-    """Do nothing: importing this module, early, is what takes time."""
+_looked_at = set[str]()  # settings that could be built; most jobs of a sweep share most of them
 
 
-def probe(config: dict[str, Any], measure: bool) -> Finding:
+def probe(config: dict[str, Any]) -> str:
     """Build a job's parts and throw them away.
 
     Args:
         config: resolved plain config.
-        measure: also time a few optimiser steps.
+
+    Returns:
+        Why it cannot be built; empty if it can.
     """
     forget_ranks()
     where = "trainer.devices"
@@ -43,22 +44,28 @@ def probe(config: dict[str, Any], measure: bool) -> Finding:
         ranks_of(config)
         for path, settings in _targets(config, ""):
             where = path
-            instantiate(settings, _convert_="all")
+            if repr(settings) not in _looked_at:
+                _look_at(settings)
+                _looked_at.add(repr(settings))
         where = "data"
         data = build_data(config)
         where = "model and position"
         _build_quickly(config, data)
     except Exception as error:
-        return Finding(f"{where}: {' '.join(str(error).split())}")
-    if not measure:
-        return Finding()
+        return f"{where}: {' '.join(str(error).split())}"
+    return ""
+
+
+def measure(config: dict[str, Any]) -> float | None:
+    """Return the estimated seconds of a job's training; None if its data set is not on this machine yet."""
+    data = build_data(config)
     try:
         with without_fetching():
             images = len(data.positions("train"))
     except ValueError:
-        return Finding()
+        return None
     steps = max(1, images // data.batch_size) * int(config["trainer"]["max_epochs"])
-    return Finding(seconds=steps * seconds_per_step(config, data))
+    return steps * seconds_per_step(config, data)
 
 
 def seconds_per_step(config: Mapping[str, Any], data: ImageData) -> float:
@@ -80,6 +87,17 @@ def seconds_per_step(config: Mapping[str, Any], data: ImageData) -> float:
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)
     return min(times)
+
+
+def _look_at(settings: Mapping[str, Any]) -> None:
+    """Build something; of what a run completes later, such as a callback, only see that its file is there.
+
+    Importing Lightning and Matplotlib for callbacks would take longer than all the rest.
+    """
+    if not settings.get("_partial_"):
+        instantiate(settings, _convert_="all")
+    elif find_spec(str(settings["_target_"]).rpartition(".")[0]) is None:
+        raise ValueError(f"_target_={settings['_target_']}: no such module")
 
 
 def _build_quickly(config: Mapping[str, Any], data: ImageData) -> None:

@@ -20,7 +20,7 @@ from pytorch_lightning.plugins.environments import LightningEnvironment  # type:
 from pytorch_lightning.strategies import DDPStrategy
 
 from vitpos.callbacks.history import History
-from vitpos.data.base import ImageData
+from vitpos.data.base import ImageData, Loader
 from vitpos.training.allocator import keep_freed_memory
 from vitpos.training.atomic import AtomicCheckpointIO
 from vitpos.training.machine import pick_precision
@@ -71,8 +71,32 @@ def fit(
         warnings.filterwarnings("ignore", message="It is recommended to use `self.log.*sync_dist")  # gathered already
         warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
         warnings.filterwarnings("ignore", message="The number of training batches .* is smaller than the logging")
-        trainer.fit(task, datamodule=data, ckpt_path=str(last) if resumed else None, weights_only=True)
+        trainer.fit(task, datamodule=Batches(data), ckpt_path=str(last) if resumed else None, weights_only=True)
     return history, checkpoint, resumed
+
+
+class Batches(pl.LightningDataModule):
+    """Hands the batches of a data set to a trainer, on its device and for its ranks.
+
+    Data sets know nothing of Lightning, since whoever only looks at them should not have to import it.
+    """
+
+    def __init__(self, data: ImageData) -> None:
+        super().__init__()
+        self.data = data
+
+    def setup(self, stage: str) -> None:
+        """Take the trainer's device."""
+        assert self.trainer is not None
+        self.data.device = self.trainer.strategy.root_device
+
+    def train_dataloader(self) -> Loader:
+        """Return this rank's training batches."""
+        return self.data.train_dataloader()
+
+    def val_dataloader(self) -> Loader:
+        """Return this rank's validation batches."""
+        return self.data.val_dataloader()
 
 
 def check_readable(path: Path) -> None:

@@ -67,7 +67,7 @@ def run(config: Mapping[str, Any]) -> Record | None:
         (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
         write_text_atomic(folder / CONFIG_FILE, yaml.safe_dump(dict(config), sort_keys=False))
     data = build_data(config)
-    data.setup("fit")
+    data.setup()
     parent = read_parent(config) if config["from"] else None
     task = ClassificationTask(
         network={key: config[key] for key in ("seed", "model", "position")},
