@@ -148,6 +148,20 @@ def test_prefix_is_not_rotated_and_not_told_apart_from_any_patch(name, prefix):
 
 
 @every_module
+@every_prefix
+def test_bias_of_the_prefix_queries_alone_is_that_of_all(name, prefix):
+    module = position(name, prefix=prefix)
+    geometry = module.geometry
+    q, k = torch.randn(2, 2, geometry.heads, geometry.tokens, geometry.head_dim)
+    for layer in range(DEPTH):
+        whole, few = module.bias(q, k, layer), module.bias(q[:, :, :prefix], k, layer)
+        assert (whole is None) == (few is None)
+        if whole is not None:
+            expected, found = whole[..., :prefix, :], few[..., :prefix, :]
+            assert torch.equal(*torch.broadcast_tensors(expected, found))
+
+
+@every_module
 def test_prefix_rows_do_not_depend_on_the_grid(name):
     module, prefix = position(name, prefix=5), 5
     codes = []

@@ -45,7 +45,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Mix the tokens (B, T, D) into each of them, or into the first `read` only, (B, read, D)."""
         q, k, v = self.project(x)
-        bias = self._bias(position, q, k, layer, temperature)
+        bias = self._bias(position, q[:, :, :read], k, layer, temperature)
         q, k = position.rotate(q, k, layer)
         if read is not None:
             q, bias = q[:, :, :read], bias[..., :read, :] if bias is not None else None

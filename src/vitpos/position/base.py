@@ -135,7 +135,11 @@ class Position(nn.Module):
         return q, k
 
     def bias(self, q: Tensor, k: Tensor, layer: int) -> Tensor | None:
-        """Return what is added to the scaled attention logits, broadcastable to (B, K, T, T), or None."""
+        """Return what is added to the scaled attention logits, broadcastable to (B, K, T, T), or None.
+
+        Where only prefix tokens are read, in the last layer of a network that pools a CLS token, `q` holds only these,
+        and only as many rows of the result are needed; more do no harm.
+        """
         return None
 
     def resize(self, grid: Grid, transfer: Transfer) -> None:

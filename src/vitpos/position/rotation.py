@@ -42,9 +42,14 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
     pairs = _complex(x, pairing)
     if pairs is not None:
         return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2)
-    both = cos.repeat_interleave(2, -1) if pairing == "interleaved" else torch.cat((cos, cos), -1)  # ... T E
-    out = x * both
-    (a, b), (first, second) = halves(x, pairing), halves(out, pairing)
+    if pairing == "half" and not torch.compiler.is_compiling():
+        out = torch.empty_like(x, memory_format=torch.contiguous_format)
+        (a, b), (first, second) = halves(x, pairing), halves(out, pairing)
+        torch.mul(a, cos, out=first)  # each half on its own: a factor twice as wide would have to be read as well
+        torch.mul(b, cos, out=second)
+    else:
+        out = x * (cos.repeat_interleave(2, -1) if pairing == "interleaved" else torch.cat((cos, cos), -1))
+        (a, b), (first, second) = halves(x, pairing), halves(out, pairing)
     first.addcmul_(b, sin, value=-1)
     second.addcmul_(a, sin)
     return out
