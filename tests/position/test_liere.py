@@ -4,7 +4,7 @@ import torch
 from scipy.linalg import expm
 
 from vitpos import reference
-from vitpos.position import Geometry, Transfer
+from vitpos.position import Geometry, Transfer, liere
 from vitpos.position.liere import LieRE
 
 
@@ -49,3 +49,15 @@ def test_zero_generators_rotate_nothing(geometry, q, k):
 def test_block_must_divide_the_head_width(geometry, block_size):
     with pytest.raises(ValueError, match=f"block_size={block_size}: must be full or at least 2 and divide"):
         LieRE(geometry, block_size=block_size)
+
+
+def test_few_patches_at_a_time_turn_as_all_at_once(geometry, q, k, monkeypatch):
+    module = LieRE(geometry)
+    whole = module.rotate(q, k, 1)
+    monkeypatch.setattr(liere, "AT_ONCE", 2 * geometry.heads * geometry.head_dim * module.block)
+    seen = []
+    monkeypatch.setattr(LieRE, "rotations", lambda *args, made=LieRE.rotations: seen.append(made(*args)) or seen[-1])
+    for one, other in zip(whole, module.rotate(q, k, 1), strict=True):
+        torch.testing.assert_close(one, other)
+    assert {piece.shape[1] for piece in seen} <= {1, 2}
+    assert sum(piece.shape[1] for piece in seen) == geometry.patches

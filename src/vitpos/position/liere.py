@@ -13,6 +13,8 @@ from vitpos.position.base import Geometry, Position, Transfer
 from vitpos.position.checks import require
 from vitpos.position.grid import patch_coordinates
 
+AT_ONCE = 2**22  # numbers in the rotations of some patches; their exponential takes about ten times as much memory
+
 
 class LieRE(Position):
     """Turn q and k by R(x, y) = exp(x A + y B) with learned skew-symmetric A and B (Ostmeier et al. 2024).
@@ -62,23 +64,28 @@ class LieRE(Position):
         row, column = torch.triu_indices(self.block, self.block, 1, device="cpu")
         return {"position": position.flip(1).float(), "upper": row * self.block + column}
 
-    def rotations(self, layer: int) -> Tensor:
-        """Return the layer's rotations of all patches, (K, N, E / block, block, block), in float32."""
+    def rotations(self, layer: int, first: int = 0, last: int | None = None) -> Tensor:
+        """Return the layer's rotations of patches first .. last - 1, (K, n, E / block, block, block), in float32."""
         with torch.autocast(self.position.device.type, enabled=False):
             entries = self.generators[:, layer].float()  # 2 K blocks entries
             flat = entries.new_zeros(*entries.shape[:-1], self.block**2).index_copy(-1, self.upper, entries)
             upper = flat.reshape(*entries.shape[:-1], self.block, self.block)
             skew = (upper - upper.mT)[:, :, None]  # 2 K 1 blocks block block
-            x, y = self.position.T[..., None, None, None]  # N 1 1 1
+            x, y = self.position[first:last].T[..., None, None, None]  # n 1 1 1
             turned: Tensor = torch.linalg.matrix_exp(x * skew[0] + y * skew[1])
             return turned
 
     def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Rotate the patches of queries and keys in one batched product."""
+        """Rotate the patches of queries and keys, as many at a time as `AT_ONCE` lets."""
         prefix, blocks = self.geometry.prefix, q.shape[-1] // self.block
         both = torch.cat((q, k))  # 2B K T E
         patches = both[:, :, prefix:]  # 2B K N E
         columns = patches.reshape(*patches.shape[:3], blocks, self.block).permute(1, 2, 3, 4, 0)  # K N blocks block 2B
-        turned = (self.rotations(layer).to(q.dtype) @ columns).permute(4, 0, 1, 2, 3).flatten(-2)  # 2B K N E
+        step = max(1, AT_ONCE // (self.geometry.heads * q.shape[-1] * self.block))
+        pieces = [
+            self.rotations(layer, first, first + step).to(q.dtype) @ columns[:, first : first + step]
+            for first in range(0, columns.shape[1], step)
+        ]
+        turned = torch.cat(pieces, dim=1).permute(4, 0, 1, 2, 3).flatten(-2)  # 2B K N E
         turned_q, turned_k = torch.cat((both[:, :, :prefix], turned.to(q.dtype)), dim=2).chunk(2)
         return turned_q, turned_k

@@ -54,9 +54,10 @@ class Relative1D(Position):
         """
         prefix, (height, width), heads = self.geometry.prefix, self.grid, self.geometry.heads
         patches = height * width
+        trained: Tensor = self.tables[layer]
         if q.shape[-2] <= prefix:  # no patch asks; an empty sum keeps the table in the graph, as DDP wants
-            return self.tables[layer][:0].sum().to(q.dtype).expand(q.shape[-2], k.shape[-2])
-        table = resample(self.tables[layer][:, None], self.offset_matrix)[:, 0]  # 2N-1 E, offset -(N-1) first
+            return trained[:0].sum().to(q.dtype).expand(q.shape[-2], k.shape[-2])
+        table = resample(trained[:, None], self.offset_matrix)[:, 0]  # 2N-1 E, offset -(N-1) first
         # Offsets fall along j. With a spare last row, each query's scores lie N+W-1 numbers behind the one's before, so
         # the shift is a view.
         falling = F.pad(table.flip(0), (0, 0, 0, 1)) * self.geometry.head_dim**-0.5  # 2N E

@@ -93,8 +93,11 @@ def send_study(study: Study, report: Path) -> None:
             content[f"report/{key}"] = wandb.Table(dataframe=frame.astype(object).where(frame.notna(), None))
     for picture in sorted(report.rglob("*.png")):
         content[f"report/{picture.stem}"] = wandb.Image(str(picture))
-    run.log(content)
-    run.finish()
+    try:
+        run.log(content)
+        run.finish()
+    except Exception as error:  # the report itself is on disk
+        print(f"no W&B report: {' '.join(str(error).split()) or type(error).__name__}")
 
 
 def _tracking(config: dict[str, Any]) -> Tracking:

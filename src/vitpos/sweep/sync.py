@@ -1,4 +1,4 @@
-"""Upload the W&B runs that were made offline."""
+"""Upload the W&B runs that were made offline, and those whose server was lost."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitpos.sweep.jobs import is_locked
-from vitpos.training.tracking import answers, has_login, keep_files_in, server
+from vitpos.training.tracking import UNSENT, answers, has_login, keep_files_in, server
 
 OWN_FOLDER = ".sync"  # in the output folder; W&B's logs and caches of the upload
 
 
 def offline_runs(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the offline runs inside a folder that are not uploaded yet: those that have ended, those still written."""
+    """Return the runs inside a folder that are not uploaded: those that have ended, those still written.
+
+    Offline runs, and online ones whose server was lost.
+    """
     ended: list[Path] = []
     running: list[Path] = []
-    for path in sorted(folder.rglob("offline-run-*")):
+    unsent = [marker.parent for marker in folder.rglob(f"run-*/*.wandb{UNSENT}")]
+    for path in sorted([*folder.rglob("offline-run-*"), *unsent]):
         files = list(path.glob("*.wandb"))
         if not files or any(file.with_name(f"{file.name}.synced").exists() for file in files):
             continue

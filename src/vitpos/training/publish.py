@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytorch_lightning.loggers import WandbLogger
-
 from vitpos.record import Record
+from vitpos.training.wandb_logger import TolerantWandbLogger
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -20,11 +19,13 @@ def publish(logger: Logger | None, record: Record, pictures: Mapping[str, Path])
     The best epoch's validation metrics stand under their names, the last epoch's under names ending in `_last`. No step
     is passed, so nothing is dropped.
     """
-    if not isinstance(logger, WandbLogger):
-        return
+    if isinstance(logger, TolerantWandbLogger):
+        logger.attempt(lambda run: _send(run, record, pictures))
+
+
+def _send(run: Any, record: Record, pictures: Mapping[str, Path]) -> None:
     import wandb
 
-    run = logger.experiment
     run.summary.update(summary(record))
     if pictures:
         run.log({f"figures/{name}": wandb.Image(str(path)) for name, path in pictures.items()})

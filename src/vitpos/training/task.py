@@ -98,6 +98,7 @@ class ClassificationTask(pl.LightningModule):
         if not torch.isfinite(loss):
             raise NonFiniteLossError(f"training loss is {loss.item()} in epoch {self.current_epoch}")
         self.log("train/loss", loss, rank_zero_only=True)
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"], rank_zero_only=True)
 
     def validation_step(self, batch: tuple[Tensor, Tensor, Tensor], batch_idx: int) -> None:
         """Collect the metrics of one batch."""

@@ -16,7 +16,7 @@ from urllib.parse import urlparse
 from vitpos.record import write_text_atomic
 
 if TYPE_CHECKING:  # so that a sweep can ask about tracking without waiting for PyTorch
-    from pytorch_lightning.loggers import Logger, WandbLogger
+    from pytorch_lightning.loggers import Logger
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,7 @@ ANSWER_TIMEOUT = 5.0  # seconds for a server to answer at all
 INIT_TIMEOUT = 30.0  # seconds for it to open a run
 FINISH_TIMEOUT = 120.0  # seconds for the last uploads; what is missing then stays on disk for `make sync`
 ID_FILE = "wandb_id.txt"
+UNSENT = ".unsent"  # behind the name of a W&B file
 
 
 class Tracking(Protocol):
@@ -136,19 +137,26 @@ class WandbTracking:
         run.define_metric("*", step_metric="trainer/global_step")
         return run
 
-    def logger(self, run: Any, folder: Path) -> WandbLogger | None:
+    def logger(self, run: Any, folder: Path) -> Logger | None:
         """Return Lightning's logger for an opened run."""
-        from pytorch_lightning.loggers import WandbLogger
+        from vitpos.training.wandb_logger import TolerantWandbLogger
 
-        return WandbLogger(experiment=run, save_dir=str(folder)) if run is not None else None
+        return TolerantWandbLogger(experiment=run, save_dir=str(folder)) if run is not None else None
 
 
 def close(logger: Logger | None, failed: bool) -> None:
     """End the W&B run; a failed job is shown as failed."""
-    from pytorch_lightning.loggers import WandbLogger
+    from vitpos.training.wandb_logger import TolerantWandbLogger
 
-    if isinstance(logger, WandbLogger):
-        logger.experiment.finish(exit_code=int(failed))
+    if isinstance(logger, TolerantWandbLogger):
+        logger.close(failed)
+
+
+def mark_unsent(run: Any) -> None:
+    """Remember beside an online run's file that its server has not got all of it."""
+    file = Path(run.settings.sync_file)
+    if file.exists():
+        file.with_name(file.name + UNSENT).touch()
 
 
 def pick_mode() -> tuple[str, str]:
