@@ -36,3 +36,21 @@ def test_a_full_disk_is_an_oserror(tmp_path):
     with pytest.raises(OSError, match="No space left"):
         AtomicCheckpointIO().save_checkpoint({"value": torch.ones(100_000)}, tmp_path / "last.ckpt")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_epoch_saved_twice_is_one_file_with_two_names(tmp_path, monkeypatch):
+    saver, best, last = AtomicCheckpointIO(), tmp_path / "best.ckpt", tmp_path / "last.ckpt"
+
+    def save(path, epoch):
+        saver.save_checkpoint({"epoch": epoch, "global_step": 10 * epoch}, path)
+        return torch.load(path, weights_only=True)["epoch"]
+
+    assert [save(best, 1), save(last, 1)] == [1, 1]
+    assert best.samefile(last)
+    assert save(last, 2) == 2
+    assert torch.load(best, weights_only=True)["epoch"] == 1
+    assert [save(last, 2), save(best, 3)] == [2, 3]  # the same name again is written again
+    monkeypatch.setattr(type(best), "hardlink_to", lambda *_: (_ for _ in ()).throw(OSError("no links here")))
+    assert save(last, 3) == 3
+    assert not best.samefile(last)
+    assert {item.name for item in tmp_path.iterdir()} == {"best.ckpt", "last.ckpt"}

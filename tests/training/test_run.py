@@ -121,6 +121,25 @@ def test_a_stopped_run_continues_as_if_never_stopped(compose, monkeypatch):
     assert losses("stopped") == losses("whole")
 
 
+def test_a_stopped_run_continues_from_its_last_epoch_even_on_a_plateau(compose, monkeypatch):
+    config = compose("trainer.max_epochs=4", "optim.lr=1e-12")  # the first epoch stays the best
+
+    def stop(self, trainer, module):
+        if trainer.current_epoch == 3:
+            raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "on_train_epoch_start", stop)
+        with pytest.raises(StopError):
+            run(config)
+    saved = {
+        name: torch.load(run_folder(config) / "checkpoints" / f"{name}.ckpt", weights_only=True)["epoch"]
+        for name in ("best", "last")
+    }
+    assert saved == {"best": 0, "last": 2}
+    assert run(config).best_epoch == 0
+
+
 def test_a_damaged_checkpoint_is_named(compose):
     config = compose("trainer.max_epochs=1")
     path = run_folder(config) / "checkpoints" / "last.ckpt"

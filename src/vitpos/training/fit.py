@@ -37,7 +37,7 @@ def fit(
     """Train `task`; afterwards `checkpoints/best.ckpt` holds the epoch with the highest validation top-1.
 
     Returns:
-        The history, the checkpoint callback, and whether an earlier session was continued.
+        The history, the callback that keeps the best checkpoint, and whether an earlier session was continued.
 
     Raises:
         RuntimeError: the last checkpoint cannot be read.
@@ -45,23 +45,26 @@ def fit(
     """
     keep_freed_memory()
     history = History(folder)
-    checkpoint = ModelCheckpoint(
-        dirpath=folder / CHECKPOINTS,
-        filename="best",
-        monitor="val/top1",
-        mode="max",
-        save_last=True,
-        save_on_train_epoch_end=True,  # after validation and the history, so that a resumed epoch is a whole one
-        enable_version_counter=False,
+    best, last = (
+        ModelCheckpoint(
+            dirpath=folder / CHECKPOINTS,
+            filename=name,
+            monitor=monitor,
+            mode="max",
+            save_on_train_epoch_end=True,  # after validation and the history, so that a resumed epoch is a whole one
+            enable_version_counter=False,
+        )
+        # Two: Lightning's `save_last` saves only what is the best, so on a plateau a killed run would start far back.
+        for name, monitor in (("best", "val/top1"), ("last", None))
     )
-    callbacks = [history, checkpoint, *figure_callbacks(config, folder)]
+    callbacks = [history, best, last, *figure_callbacks(config, folder)]
     if task.settings.ema_decay:
         callbacks.append(EMAWeightAveraging(decay=task.settings.ema_decay))
     trainer = _trainer(config, folder, task, callbacks, logger)
-    last = folder / CHECKPOINTS / "last.ckpt"
-    resumed = last.exists()
+    path = folder / CHECKPOINTS / "last.ckpt"
+    resumed = path.exists()
     if resumed:
-        check_readable(last)
+        check_readable(path)
     if config["trainer"]["compile"]:
         task.model.compile(dynamic=False)  # in place: checkpoints keep their names
     with warnings.catch_warnings():
@@ -71,8 +74,8 @@ def fit(
         warnings.filterwarnings("ignore", message="It is recommended to use `self.log.*sync_dist")  # gathered already
         warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
         warnings.filterwarnings("ignore", message="The number of training batches .* is smaller than the logging")
-        trainer.fit(task, datamodule=Batches(data), ckpt_path=str(last) if resumed else None, weights_only=True)
-    return history, checkpoint, resumed
+        trainer.fit(task, datamodule=Batches(data), ckpt_path=str(path) if resumed else None, weights_only=True)
+    return history, best, resumed
 
 
 class Batches(pl.LightningDataModule):
