@@ -29,7 +29,8 @@ from vitpos.training.tracking import close
 
 STEPS = 600  # of a fit, about, where `epochs` says nothing
 NOTE = (
-    "fit: tracking, loading, augmentation, steps, validation with metrics, history, figures, checkpoints. bare: "
+    "fit: tracking, loading, augmentation, steps, validation with metrics, history, checkpoints; in the second row of a "
+    "data set the default figures, too, whose cost does not depend on the length of a run. bare: "
     "forward, backward, clipping and AdamW of the same number of steps, and the forward passes of validation, on "
     "batches made before."
 )
@@ -42,8 +43,10 @@ def measure(settings: Settings) -> list[Table]:
     rows = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in track(names, description="fits", transient=True):
+        variants = [(name, callbacks) for name in names for callbacks in ("none", "figures")]
+        for name, callbacks in track(variants, description="fits", transient=True):
             base = ["logger=wandb", f"data={name}", f"model={settings.model}", f"output_dir={folder}"]
+            base.append(f"callbacks={callbacks}")
             config = compose_jobs([*base, *limit(name, settings.images)])[0].config
             data, _ = build(config)
             steps = len(data.train_dataloader())
@@ -54,7 +57,7 @@ def measure(settings: Settings) -> list[Table]:
             found = compare(_whole(config, "fit"), _bare(config, epochs), settings.rounds, clock)
             rows.append(
                 {
-                    "name": name,
+                    "name": name if callbacks == "none" else f"{name}, {callbacks}",
                     "baseline": "bare loop",
                     "ratio": found.ratio,
                     "min": min(found.ratios),
