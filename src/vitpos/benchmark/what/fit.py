@@ -29,10 +29,9 @@ from vitpos.training.tracking import close
 
 STEPS = 600  # of a fit, about, where `epochs` says nothing
 NOTE = (
-    "fit: tracking, loading, augmentation, steps, validation with metrics, history, checkpoints; in the second row of a "
-    "data set the default figures, too, whose cost does not depend on the length of a run. bare: "
-    "forward, backward, clipping and AdamW of the same number of steps, and the forward passes of validation, on "
-    "batches made before."
+    "fit: tracking, loading, augmentation, steps, validation with metrics, history, checkpoints; in the second row of "
+    "a data set the default figures, too, whose cost does not depend on the length of a run. bare: forward, backward, "
+    "clipping and AdamW of the same number of steps, and the forward passes of validation, on batches made before."
 )
 
 
@@ -45,8 +44,8 @@ def measure(settings: Settings) -> list[Table]:
         warnings.simplefilter("ignore")
         variants = [(name, callbacks) for name in names for callbacks in ("none", "figures")]
         for name, callbacks in track(variants, description="fits", transient=True):
-            base = ["logger=wandb", f"data={name}", f"model={settings.model}", f"output_dir={folder}"]
-            base.append(f"callbacks={callbacks}")
+            base = ["logger=wandb", f"callbacks={callbacks}", f"data={name}", f"model={settings.model}"]
+            base.append(f"output_dir={folder}/{callbacks}")
             config = compose_jobs([*base, *limit(name, settings.images)])[0].config
             data, _ = build(config)
             steps = len(data.train_dataloader())
