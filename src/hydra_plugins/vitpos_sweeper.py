@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.expand import expand
+from vitpos.sweep.helper import HelperError
 from vitpos.sweep.jobs import Job
 from vitpos.sweep.launcher import build_launcher
 from vitpos.sweep.overview import run_jobs
@@ -44,7 +45,7 @@ class ResumableSweeper(Sweeper):
             else:
                 fail_fast = bool(self.config.fail_fast)
                 fine = run_jobs(list(self._jobs(arguments)), launcher, fail_fast=fail_fast, report=self.config.report)
-        except ValueError as error:  # a setting of the user's; Hydra would show a traceback
+        except (ValueError, HelperError) as error:  # mostly a setting of the user's; Hydra would show a traceback
             sys.exit(str(error))
         except BrokenPipeError:  # the reader of our lines has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ from vitpos.record import read_record, write_record
 from vitpos.sweep import estimate, probe
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.execute import execute
-from vitpos.sweep.helper import Helper
+from vitpos.sweep.helper import Helper, HelperError
 from vitpos.sweep.plan import show_plan
 
 
@@ -178,7 +178,7 @@ def test_the_helper_answers_whatever_its_libraries_print(make_job, helper, tmp_p
     assert answers[0].result() == ""
     assert "model.patch_size=3" in answers[1].result()
     assert answers[2].result() > 0
-    with pytest.raises(RuntimeError, match="KeyError: 'data'"):
+    with pytest.raises(HelperError, match="KeyError: 'data'"):
         helper.ask("measure", {}).result()
     assert helper.ask("probe", fine.config).result() == ""  # goes on after an error
 
@@ -187,5 +187,5 @@ def test_a_helper_that_dies_is_no_endless_wait(make_job, helper):
     os.kill(helper._process.pid, signal.SIGKILL)
     answers = [helper.ask("probe", make_job("position=none").config) for _ in range(2)]
     for answer in answers:
-        with pytest.raises(RuntimeError, match="has ended"):
+        with pytest.raises(HelperError, match="has ended"):
             answer.result()

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vitpos.record import read_record
-from vitpos.sweep.helper import start_helper
+from vitpos.sweep.helper import HelperError, start_helper
 from vitpos.sweep.jobs import Job
 
 # Parts of a config on which it depends whether a job can be built; jobs that differ in others share one look.
@@ -44,7 +44,11 @@ class Estimator:
             self._errors[building] = self._helper.ask("probe", job.config)
 
     def errors(self, jobs: Sequence[Job]) -> dict[str, str]:
-        """Return why jobs that were given to `check` cannot be built, by name; waits for the helper."""
+        """Return why jobs that were given to `check` cannot be built, by name; waits for the helper.
+
+        Raises:
+            HelperError: it has ended.
+        """
         return {job.name: error for job in jobs if (error := self._errors[_building(job.config)].result())}
 
     def seconds(self, waiting: Sequence[Job], finished: Sequence[Job]) -> tuple[float | None, str]:
@@ -68,7 +72,7 @@ class Estimator:
                 continue
             try:
                 seconds = measured[kind].result()
-            except RuntimeError as error:
+            except HelperError as error:
                 return None, str(error)
             if seconds is None:
                 return None, "the data set is not on this machine yet"

@@ -14,6 +14,10 @@ from typing import Any, Literal
 Question = Literal["probe", "measure"]
 
 
+class HelperError(RuntimeError):
+    """The helper has ended, or a question went beyond what it foresees."""
+
+
 class Helper:
     """Answers questions about jobs in their order; functions of `vitpos.sweep.probe` are what can be asked.
 
@@ -31,7 +35,7 @@ class Helper:
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def ask(self, question: Question, config: Mapping[str, Any]) -> Future[Any]:
-        """Return the answer to come; it raises RuntimeError where the helper cannot give one."""
+        """Return the answer to come; it raises HelperError where there is none."""
         return self._thread.submit(self._ask, question, config)
 
     def end(self) -> None:
@@ -48,9 +52,9 @@ class Helper:
             self._process.stdin.flush()
             error, answer = pickle.load(self._process.stdout)
         except (OSError, EOFError) as cause:
-            raise RuntimeError(f"the process that looks at jobs has ended ({self._process.wait()})") from cause
+            raise HelperError(f"the process that looks at jobs has ended ({self._process.wait()})") from cause
         if error:
-            raise RuntimeError(error)
+            raise HelperError(error)
         return answer
 
 

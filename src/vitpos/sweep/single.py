@@ -8,6 +8,7 @@ from omegaconf import DictConfig
 
 from vitpos.sweep.estimate import Estimator
 from vitpos.sweep.execute import execute
+from vitpos.sweep.helper import HelperError
 from vitpos.sweep.jobs import make_job
 from vitpos.sweep.launcher import build_launcher
 from vitpos.sweep.places import share_machine
@@ -23,7 +24,7 @@ def run_single(config: DictConfig, overrides: tuple[str, ...]) -> None:
         if config.plan:
             with Estimator() as estimator:
                 sys.exit(not show_plan([job], build_launcher(config.launcher), estimator))
-    except ValueError as error:  # a setting of the user's; Hydra would show a traceback
+    except (ValueError, HelperError) as error:  # mostly a setting of the user's; Hydra would show a traceback
         sys.exit(str(error))
     print(f"run folder  {job.folder}", flush=True)
     try:
