@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
 from vitpos.figures.style import PALETTE, new_figure, styled
@@ -61,7 +62,8 @@ def draw_curves(curves: Sequence[Curve], caption: str) -> tuple[Figure, dict[str
     """
     axes_names = list(dict.fromkeys(curve.axis for curve in curves))
     figure = new_figure(2.5 * len(axes_names), 2.6, "Cost of a training step", caption)
-    for panel, axis in zip(np.atleast_1d(figure.subplots(1, len(axes_names))), axes_names, strict=True):
+    panels = np.atleast_1d(figure.subplots(1, len(axes_names), sharey=True))  # a flat curve must look flat
+    for panel, axis in zip(panels, axes_names, strict=True):
         here = [curve for curve in curves if curve.axis == axis]
         for curve, color in zip(here, PALETTE, strict=False):
             panel.plot(curve.sizes, curve.seconds, color=color, marker="o", markersize=2.5, label=curve.module)
@@ -71,6 +73,8 @@ def draw_curves(curves: Sequence[Curve], caption: str) -> tuple[Figure, dict[str
         panel.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds" if axis == axes_names[0] else "")
         panel.set_xticks(first.sizes, [str(size) for size in first.sizes])
         panel.minorticks_off()
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter("{x:g}")
         if axis == axes_names[0]:
             panel.legend(frameon=False)
     numbers: dict[str, ArrayLike] = {}
