@@ -105,7 +105,18 @@ for step in range(50):
     logger.log_metrics({"loss": 1.0}, step=step)
     logger.attempt(lambda run: run.summary.update({"x": 1}))
 close(logger, failed=False)
-print("went on", logger.lost)
+folder = pathlib.Path("next"); folder.mkdir()
+following = keeper.logger(keeper.open(folder, name="next", group="g", kind="train", tags=[], config={}), folder)
+following.log_metrics({"loss": 1.0}, step=1)
+close(following, failed=False)
+children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(os.getpid())], capture_output=True, text=True).stdout
+for line in children.splitlines():
+    if "wandb-core" in line:
+        os.kill(int(line.split()[0]), signal.SIGKILL)  # between two runs
+folder = pathlib.Path("third"); folder.mkdir()
+third = keeper.logger(keeper.open(folder, name="third", group="g", kind="train", tags=[], config={}), folder)
+close(third, failed=False)
+print("went on", logger.lost, following.lost, third.lost)
 """
 
 
@@ -121,7 +132,8 @@ def test_a_run_outlives_the_service_of_wandb(tmp_path):
         timeout=60,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "went on True"
+    assert done.stdout.splitlines()[-1] == "went on True False False"
+    assert "Traceback" not in done.stderr
     ours = [line for line in done.stderr.splitlines() if line.startswith("vitpos")]
     (line,) = ours
     assert "W&B has failed (" in line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import netrc
 import os
@@ -124,12 +125,13 @@ class WandbTracking:
         try:
             run = start(mode)
         except Exception as error:
-            if mode != "online":
-                raise
-            reason = " ".join(str(error).split())
-            log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", reason)
-            os.environ["WANDB_MODE"] = mode = "offline"  # further jobs of this process need not wait for it again
-            wandb.teardown()  # the half-opened run would otherwise keep its id in use
+            if mode == "online":
+                reason = " ".join(str(error).split())
+                log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", reason)
+                os.environ["WANDB_MODE"] = mode = "offline"  # further jobs of this process need not wait for it again
+            # The half-opened run would otherwise keep its id in use, and a service that has died is started anew.
+            with contextlib.suppress(Exception, SystemExit):
+                wandb.teardown()
             run = start(mode)
         if mode == "online":
             log.info("W&B run %s", run.url)

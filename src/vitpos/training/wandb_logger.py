@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
+import wandb
 from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -33,9 +35,7 @@ class TolerantWandbLogger(WandbLogger):
         try:
             action(self.experiment)
         except Exception as error:  # whatever its service, its server or its disk may do
-            self.lost = True
-            reason = " ".join(str(error).split()) or type(error).__name__
-            log.warning("W&B has failed (%s); the run goes on without it, its results are on disk", reason)
+            self._lose(error)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
@@ -50,7 +50,19 @@ class TolerantWandbLogger(WandbLogger):
     def close(self, failed: bool) -> None:
         """End the W&B run; what could not be sent in time is left to `make sync`."""
         started = time.monotonic()
-        self.attempt(lambda run: run.finish(exit_code=int(failed)))
+        try:
+            self.experiment.finish(exit_code=int(failed))
+        except Exception as error:
+            self._lose(error)
+            # Its service is gone: forget it, so that the next run of this process gets a new one.
+            with contextlib.suppress(Exception, SystemExit):
+                wandb.teardown()
         if not self.experiment.offline and (self.lost or time.monotonic() - started >= FINISH_TIMEOUT):
             mark_unsent(self.experiment)
             log.warning("W&B has not received everything; `make sync` sends it again")
+
+    def _lose(self, error: Exception) -> None:
+        if not self.lost:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            log.warning("W&B has failed (%s); the run goes on without it, its results are on disk", reason)
+        self.lost = True
