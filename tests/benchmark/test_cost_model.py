@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vitpos.benchmark.cost_model import Shape, Study, jobs_per_device, loader_rate
+from vitpos.benchmark.cost_model import Shape, Study, loader_rate
 from vitpos.benchmark.flops import count_flops
 from vitpos.models.block import Block
 from vitpos.models.vit import ViT
@@ -57,13 +57,3 @@ def test_a_study_is_the_sum_of_its_passes():
 def test_what_a_loader_must_deliver():
     shape = Shape(196, 768, 12, 768, 1000)
     assert loader_rate(shape, 400e12) == pytest.approx(400e12 / shape.training_flops)
-
-
-@pytest.mark.parametrize(("utilisation", "memory", "jobs"), [(0.2, 0.05, 5), (0.05, 0.3, 3), (0.9, 0.1, 1), (1, 1, 1)])
-def test_jobs_that_share_a_device(utilisation, memory, jobs):
-    assert jobs_per_device(utilisation, memory) == jobs
-
-
-def test_a_share_is_a_share():
-    with pytest.raises(ValueError, match=r"memory_share=0: must be in \(0, 1\]"):
-        jobs_per_device(0.5, 0)

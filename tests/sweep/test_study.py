@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from omegaconf import OmegaConf
 
 from vitpos.sweep.execute import execute
 from vitpos.sweep.study import Study, publish_study, track
+from vitpos.sweep.sync import offline_runs
 from vitpos.training import tracking
 
 REPORT = {"reference": "none", "margin": 0.5}
@@ -56,3 +59,30 @@ def test_without_tracking_nothing_is_sent(study):
     publish_study(jobs, send=True)
     assert not list(jobs.folder.rglob("*wandb*"))
     assert track(jobs.jobs[0].config) == ""
+
+
+def test_a_study_whose_server_is_lost_is_sent_later(study, capsys, monkeypatch, tmp_path, caplog):
+    """As with a job's run: said once, closed all the same, and left to `make sync`."""
+    file = tmp_path / "wandb" / "run-1-x" / "run-x.wandb"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    closed = []
+
+    def lose(content):
+        raise ConnectionResetError("Connection lost")
+
+    def finish(exit_code):
+        closed.append(exit_code)
+
+    run = SimpleNamespace(
+        log=lose,
+        finish=finish,
+        offline=False,
+        settings=SimpleNamespace(sync_file=file),
+    )
+    monkeypatch.setattr(tracking.WandbTracking, "open", lambda self, folder, **options: run)
+    publish_study(study("logger=wandb"), send=True)
+    assert "report    " in capsys.readouterr().out
+    assert closed == [0]
+    assert sum("W&B has failed (Connection lost)" in entry.message for entry in caplog.records) == 1
+    assert offline_runs(tmp_path / "wandb")[0] == [file.parent]

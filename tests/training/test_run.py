@@ -96,19 +96,25 @@ class StopError(Exception):
     """Stands for a kill."""
 
 
-def test_a_stopped_run_continues_as_if_never_stopped(compose, monkeypatch):
-    overrides = ("position=sincos_2d", "trainer.max_epochs=3", "model.drop_path=0.3", "model.depth=2")
-    whole = run(compose(*overrides, "experiment_name=whole"))
-    config = compose(*overrides, "experiment_name=stopped")
+def run_until(config, epoch, monkeypatch):
+    """Train and stop where an epoch would start."""
 
     def stop(self, trainer, module):
-        if trainer.current_epoch == 1:
+        if trainer.current_epoch == epoch:
             raise StopError
 
     with monkeypatch.context() as patch:
         patch.setattr(History, "on_train_epoch_start", stop)
         with pytest.raises(StopError):
             run(config)
+
+
+def test_a_stopped_run_continues_as_if_never_stopped(compose, monkeypatch):
+    overrides = ("position=sincos_2d", "trainer.max_epochs=3", "model.drop_path=0.3", "model.depth=2")
+    whole = run(compose(*overrides, "experiment_name=whole"))
+    config = compose(*overrides, "experiment_name=stopped")
+
+    run_until(config, 1, monkeypatch)
     resumed = run(config)
     assert resumed.resumed
     assert not whole.resumed
@@ -124,14 +130,7 @@ def test_a_stopped_run_continues_as_if_never_stopped(compose, monkeypatch):
 def test_a_stopped_run_continues_from_its_last_epoch_even_on_a_plateau(compose, monkeypatch):
     config = compose("trainer.max_epochs=4", "optim.lr=1e-12")  # the first epoch stays the best
 
-    def stop(self, trainer, module):
-        if trainer.current_epoch == 3:
-            raise StopError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(History, "on_train_epoch_start", stop)
-        with pytest.raises(StopError):
-            run(config)
+    run_until(config, 3, monkeypatch)
     saved = {
         name: torch.load(run_folder(config) / "checkpoints" / f"{name}.ckpt", weights_only=True)["epoch"]
         for name in ("best", "last")

@@ -133,19 +133,3 @@ class Study:
 def loader_rate(shape: Shape, achieved: float) -> float:
     """Return the images per second that a loader must deliver to keep an accelerator of `achieved` FLOP/s busy."""
     return achieved / shape.training_flops
-
-
-def jobs_per_device(utilisation: float, memory_share: float) -> int:
-    """Return how many equal jobs fill one device: until its arithmetic or its memory is full, at least one.
-
-    Args:
-        utilisation: share of the device's time that one job keeps it busy.
-        memory_share: share of the device's memory that one job takes.
-
-    Raises:
-        ValueError: a share outside (0, 1].
-    """
-    for name, share in (("utilisation", utilisation), ("memory_share", memory_share)):
-        if not 0 < share <= 1:
-            raise ValueError(f"{name}={share}: must be in (0, 1]")
-    return max(1, min(int(1 / utilisation), int(1 / memory_share)))

@@ -83,6 +83,14 @@ def send_study(study: Study, report: Path) -> None:
         return
     if run is None:
         return
+    from vitpos.training.tracking import TolerantRun
+
+    tracked = TolerantRun(run)
+    tracked.attempt(lambda run: run.log(_content(report)))
+    tracked.close(failed=False)
+
+
+def _content(report: Path) -> dict[str, Any]:
     import pandas
     import wandb
 
@@ -93,11 +101,7 @@ def send_study(study: Study, report: Path) -> None:
             content[f"report/{key}"] = wandb.Table(dataframe=frame.astype(object).where(frame.notna(), None))
     for picture in sorted(report.rglob("*.png")):
         content[f"report/{picture.stem}"] = wandb.Image(str(picture))
-    try:
-        run.log(content)
-        run.finish()
-    except Exception as error:  # the report itself is on disk
-        print(f"no W&B report: {' '.join(str(error).split()) or type(error).__name__}")
+    return content
 
 
 def _tracking(config: dict[str, Any]) -> Tracking:

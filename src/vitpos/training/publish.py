@@ -20,7 +20,7 @@ def publish(logger: Logger | None, record: Record, pictures: Mapping[str, Path])
     is passed, so nothing is dropped.
     """
     if isinstance(logger, TolerantWandbLogger):
-        logger.attempt(lambda run: _send(run, record, pictures))
+        logger.tracked.attempt(lambda run: _send(run, record, pictures))
 
 
 def _send(run: Any, record: Record, pictures: Mapping[str, Path]) -> None:

@@ -7,9 +7,10 @@ import logging
 import netrc
 import os
 import secrets
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 from urllib.parse import urlparse
@@ -130,8 +131,7 @@ class WandbTracking:
                 log.warning("W&B does not open a run (%s); it goes on offline, `make sync` uploads it later", reason)
                 os.environ["WANDB_MODE"] = mode = "offline"  # further jobs of this process need not wait for it again
             # The half-opened run would otherwise keep its id in use, and a service that has died is started anew.
-            with contextlib.suppress(Exception, SystemExit):
-                wandb.teardown()
+            _forget_service()
             run = start(mode)
         if mode == "online":
             log.info("W&B run %s", run.url)
@@ -143,7 +143,7 @@ class WandbTracking:
         """Return Lightning's logger for an opened run."""
         from vitpos.training.wandb_logger import TolerantWandbLogger
 
-        return TolerantWandbLogger(experiment=run, save_dir=str(folder)) if run is not None else None
+        return TolerantWandbLogger(run, folder) if run is not None else None
 
 
 def close(logger: Logger | None, failed: bool) -> None:
@@ -151,14 +151,55 @@ def close(logger: Logger | None, failed: bool) -> None:
     from vitpos.training.wandb_logger import TolerantWandbLogger
 
     if isinstance(logger, TolerantWandbLogger):
-        logger.close(failed)
+        logger.tracked.close(failed)
 
 
-def mark_unsent(run: Any) -> None:
-    """Remember beside an online run's file that its server has not got all of it."""
-    file = Path(run.settings.sync_file)
-    if file.exists():
-        file.with_name(file.name + UNSENT).touch()
+class TolerantRun:
+    """A W&B run that may fail without taking along what it tells of: records, reports and figures lie on disk anyway.
+
+    Attributes:
+        lost: whether W&B has failed; nothing is sent to it any more.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.lost = run, False
+
+    def attempt(self, action: Callable[[Any], object]) -> None:
+        """Do something with the run, unless W&B has failed before or does so now, which is said once."""
+        if self.lost:
+            return
+        try:
+            action(self.run)
+        except Exception as error:  # whatever its service, its server or its disk may do
+            self._lose(error)
+
+    def close(self, failed: bool) -> None:
+        """End the run; what could not be sent in time is left to `make sync`."""
+        started = time.monotonic()
+        try:
+            self.run.finish(exit_code=int(failed))
+        except Exception as error:
+            self._lose(error)
+            _forget_service()  # it is gone, and the next run of this process needs one
+        if not self.run.offline and (self.lost or time.monotonic() - started >= FINISH_TIMEOUT):
+            file = Path(self.run.settings.sync_file)
+            if file.exists():
+                file.with_name(file.name + UNSENT).touch()
+            log.warning("W&B has not received everything; `make sync` sends it again")
+
+    def _lose(self, error: Exception) -> None:
+        if not self.lost:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            log.warning("W&B has failed (%s); work goes on without it, results are on disk", reason)
+        self.lost = True
+
+
+def _forget_service() -> None:
+    """Let W&B start a new service next time, whatever has become of the present one."""
+    import wandb
+
+    with contextlib.suppress(Exception, SystemExit):
+        wandb.teardown()
 
 
 def pick_mode() -> tuple[str, str]:
