@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vitpos.position.base import Geometry, Position, Transfer
 from vitpos.position.checks import require
+from vitpos.position.exponential import rotation_exponential
 from vitpos.position.grid import patch_coordinates
 
 AT_ONCE = 2**22  # numbers in the rotations of some patches; their exponential takes about ten times as much memory
@@ -72,20 +73,18 @@ class LieRE(Position):
             upper = flat.reshape(*entries.shape[:-1], self.block, self.block)
             skew = (upper - upper.mT)[:, :, None]  # 2 K 1 blocks block block
             x, y = self.position[first:last].T[..., None, None, None]  # n 1 1 1
-            turned: Tensor = torch.linalg.matrix_exp(x * skew[0] + y * skew[1])
-            return turned
+            return rotation_exponential(x * skew[0] + y * skew[1])
 
     def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate the patches of queries and keys, as many at a time as `AT_ONCE` lets."""
         prefix, blocks = self.geometry.prefix, q.shape[-1] // self.block
-        both = torch.cat((q, k))  # 2B K T E
-        patches = both[:, :, prefix:]  # 2B K N E
-        columns = patches.reshape(*patches.shape[:3], blocks, self.block).permute(1, 2, 3, 4, 0)  # K N blocks block 2B
+        patches = [torch.unflatten(x[:, :, prefix:], -1, (blocks, self.block)).permute(1, 2, 3, 0, 4) for x in (q, k)]
+        rows = torch.cat(patches, dim=3)  # K N blocks 2B block
         step = max(1, AT_ONCE // (self.geometry.heads * q.shape[-1] * self.block))
         pieces = [
-            self.rotations(layer, first, first + step).to(q.dtype) @ columns[:, first : first + step]
-            for first in range(0, columns.shape[1], step)
+            rows[:, first : first + step] @ self.rotations(layer, first, first + step).to(q.dtype).mT
+            for first in range(0, rows.shape[1], step)
         ]
-        turned = torch.cat(pieces, dim=1).permute(4, 0, 1, 2, 3).flatten(-2)  # 2B K N E
-        turned_q, turned_k = torch.cat((both[:, :, :prefix], turned.to(q.dtype)), dim=2).chunk(2)
-        return turned_q, turned_k
+        turned = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
+        turned_q, turned_k = turned.permute(3, 0, 1, 2, 4).flatten(3).to(q.dtype).chunk(2)  # B K N E
+        return torch.cat((q[:, :, :prefix], turned_q), dim=2), torch.cat((k[:, :, :prefix], turned_k), dim=2)
