@@ -12,19 +12,33 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def _fold(x: Tensor) -> Tensor:
-    """Join batch and heads, (B, K, ...) -> (B*K, ...)."""
-    return x.reshape(-1, *x.shape[2:])
+def _products(left: Tensor, right: Tensor, factor: float = 1.0) -> Tensor:
+    """Return factor * left @ right of (K, B, ., .), head by head.
+
+    The queries, keys and values of one head are views that a matrix product takes as they are, those of all are not:
+    joining batch and heads would copy them.
+    """
+    out = left.new_empty(*left.shape[:-1], right.shape[-1])
+    for into, one, other in zip(out, left, right, strict=True):
+        into.baddbmm_(one, other, beta=0, alpha=factor)
+    return out
 
 
 class _BiasedAttention(torch.autograd.Function):
-    """softmax(s q k' + bias) v, with six matrix products in all and the weights as the only new memory."""
+    """softmax(s q k' + bias) v, with six matrix products in all and the weights as the only new memory.
+
+    Inside, heads come first.
+    """
 
     @staticmethod
     def forward(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-        logits = q.new_empty(*q.shape[:-1], k.shape[-2]).copy_(bias)  # B K R T
-        weights = _fold(logits).baddbmm_(_fold(q), _fold(k).mT, alpha=scale).softmax(-1)  # BK R T
-        return torch.bmm(weights, _fold(v)).view(q.shape), weights
+        q, k, v = q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1)
+        logits = q.new_empty(*q.shape[:-1], k.shape[-2])  # K B R T
+        logits.transpose(0, 1).copy_(bias)
+        for into, query, key in zip(logits, q, k, strict=True):
+            into.baddbmm_(query, key.mT, alpha=scale)
+        weights = logits.softmax(-1)
+        return _products(weights, v).transpose(0, 1), weights
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -36,15 +50,14 @@ class _BiasedAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights = ctx.saved_tensors
-        grad = _fold(grad)
-        grad_v = torch.bmm(weights.mT, grad).view(v.shape)
-        grad_weights = torch.bmm(grad, _fold(v).mT)
-        grad_logits = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)  # BK R T
-        grad_bias = grad_logits.view(*q.shape[:-1], -1).sum_to_size(ctx.bias_shape)
-        grad_q = torch.bmm(grad_logits, _fold(k)).mul_(ctx.scale).view(q.shape)
-        grad_k = torch.bmm(grad_logits.mT, _fold(q)).mul_(ctx.scale).view(k.shape)
-        return grad_q, grad_k, grad_v, grad_bias, None
+        *inputs, weights = ctx.saved_tensors
+        q, k, v, grad = (x.transpose(0, 1) for x in (*inputs, grad))
+        grad_v = _products(weights.mT, grad)
+        grad_logits = torch._softmax_backward_data(_products(grad, v.mT), weights, -1, weights.dtype)  # K B R T
+        grad_bias = grad_logits.transpose(0, 1).sum_to_size(ctx.bias_shape)
+        grad_q = _products(grad_logits, k, ctx.scale)
+        grad_k = _products(grad_logits.mT, q, ctx.scale)
+        return grad_q.transpose(0, 1), grad_k.transpose(0, 1), grad_v.transpose(0, 1), grad_bias, None
 
 
 def pays(q: Tensor, bias: Tensor) -> bool:
