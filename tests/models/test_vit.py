@@ -12,6 +12,7 @@ from vitpos.position import Transfer
 from vitpos.position.learned_1d import Learned1D
 from vitpos.position.none import NoPosition
 from vitpos.position.relative_1d import Relative1D
+from vitpos.position.rope_axial import RopeAxial
 from vitpos.position.rope_mixed import RopeMixed
 from vitpos.spec import ImageSpec
 
@@ -108,7 +109,7 @@ def test_cost_counts_what_the_formulas_say():
     assert cost["parameters"] == sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.parametrize("position", [NoPosition, learned, Relative1D, RopeMixed])
+@pytest.mark.parametrize("position", [NoPosition, learned, Relative1D, RopeAxial, RopeMixed])
 @pytest.mark.parametrize("pool", ["cls", "mean", "mean_beside_cls"])
 def test_what_nobody_reads_changes_nothing(position, pool):
     """The last layer computes the tokens that are pooled; logits and gradients are those of all tokens."""

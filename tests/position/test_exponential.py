@@ -29,9 +29,9 @@ def test_value_and_gradient_are_those_of_the_matrix_function(size, norm):
     matrix.requires_grad_()
     out = rotation_exponential(matrix)
     (own,) = torch.autograd.grad(out, matrix, pull)
-    within = 2e-6 + 4e-7 * norm
+    within = 1e-6 + 1e-7 * norm
     assert (out.detach() - turned).abs().max() < within
-    assert (own - grad).norm() < within * grad.norm()
+    assert (own - grad).norm() < 2 * within * grad.norm()
 
 
 def test_every_matrix_is_halved_as_its_own_norm_asks():
@@ -44,16 +44,16 @@ def test_every_matrix_is_halved_as_its_own_norm_asks():
             given = matrix.clone().requires_grad_()
             out = rotation_exponential(given)
             (own,) = torch.autograd.grad(out, given, pull)
-        torch.testing.assert_close(out.detach().double(), turned, atol=5e-5, rtol=0)
-        torch.testing.assert_close(own.double(), grad, atol=2e-4, rtol=1e-4)
+        torch.testing.assert_close(out.detach().double(), turned, atol=3e-5, rtol=0)
+        torch.testing.assert_close(own.double(), grad, atol=1e-4, rtol=1e-4)
 
 
 def test_halvings_follow_the_norm():
-    matrices = torch.stack([skew(2, 2, norm=norm) for norm in (1.0, 0.4, 8.0)])
+    matrices = torch.stack([skew(2, 2, norm=norm) for norm in (9.0, 2.4, 75.0)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exponential, "CACHED", 4)
         pieces = [(piece.tolist(), count) for piece, count in exponential._pieces(matrices)]
-    assert pieces == [([1], 0), ([0], 1), ([2], 4)]
+    assert pieces == [([1], 0), ([0], 2), ([2], 5)]
 
 
 def test_no_turn_is_exactly_the_identity():
@@ -71,7 +71,7 @@ def test_what_has_diverged_spoils_no_other_matrix(bad):
 
 def test_rotations_stay_orthogonal():
     out = rotation_exponential(skew(16, 64, 64, norm=200.0))
-    torch.testing.assert_close(out @ out.mT, torch.eye(64).expand(16, 64, 64), atol=1e-4, rtol=0)
+    torch.testing.assert_close(out @ out.mT, torch.eye(64).expand(16, 64, 64), atol=2e-5, rtol=0)
 
 
 def test_other_types_and_compilers_take_the_library_s():

@@ -41,9 +41,9 @@ class Shape:
     def linear_flops(self) -> float:
         """FLOPs per image of the linear maps of all layers: (6 + 2 + 4R) T D^2 each, two per multiply-add.
 
-        Of a last layer that is read at one token, q, k and v (6 T D^2) are computed of all, the rest of that token.
+        Of a last layer that is read at one token, k and v (4 T D^2) are computed of all, the rest of that token.
         """
-        wide, narrow = 6.0 * self.dim**2, (2 + 4 * self.mlp_ratio) * self.dim**2
+        wide, narrow = 4.0 * self.dim**2, (4 + 4 * self.mlp_ratio) * self.dim**2
         return self.depth * self.tokens * wide + self._rows * narrow
 
     @property

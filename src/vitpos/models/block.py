@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from timm.layers import DropPath, LayerScale, Mlp
 from torch import Tensor, nn
@@ -33,21 +34,28 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         self.proj = nn.Linear(dim, dim)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return q, k, v of the tokens (B, T, D), each (B, K, T, E)."""
-        batch, tokens, _ = x.shape
+    def project(self, x: Tensor, read: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q (B, K, R, E) of the first `read` = R tokens, and k, v (B, K, T, E) of all tokens (B, T, D)."""
+        batch, tokens, dim = x.shape
         # Split before heads and tokens change places: the gradients then join in the order in which they lie in memory.
-        q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, -1).unbind(2)  # B T K E each
+        if read is None:
+            q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, -1).unbind(2)  # B T K E each
+        else:
+            sizes, bias = [dim, 2 * dim], self.qkv.bias
+            weights = torch.split(self.qkv.weight, sizes)
+            biases = (None, None) if bias is None else torch.split(bias, sizes)
+            q = F.linear(x[:, :read], weights[0], biases[0]).view(batch, read, self.heads, -1)
+            k, v = F.linear(x, weights[1], biases[1]).view(batch, tokens, 2, self.heads, -1).unbind(2)
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def forward(
         self, x: Tensor, position: Position, layer: int, temperature: float = 1.0, read: int | None = None
     ) -> Tensor:
         """Mix the tokens (B, T, D) into each of them, or into the first `read` only, (B, read, D)."""
-        q, k, v = self.project(x)
-        bias = self._bias(position, q[:, :, :read], k, layer, temperature)
+        q, k, v = self.project(x, read)
+        bias = self._bias(position, q, k, layer, temperature)
         q, k = position.rotate(q, k, layer)
-        if read is not None:
+        if read is not None:  # a module may have answered for more
             q, bias = q[:, :, :read], bias[..., :read, :] if bias is not None else None
         scale = self.scale * temperature
         if bias is not None and biased_attention.pays(q, bias):

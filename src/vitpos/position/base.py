@@ -131,14 +131,16 @@ class Position(nn.Module):
         return x
 
     def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Rotate queries and keys (B, K, T, E) each."""
+        """Rotate queries and keys (B, K, T, E) each.
+
+        Where only prefix tokens are read, in the last layer of a network that pools a CLS token, `q` holds only these.
+        """
         return q, k
 
     def bias(self, q: Tensor, k: Tensor, layer: int) -> Tensor | None:
         """Return what is added to the scaled attention logits, broadcastable to (B, K, T, T), or None.
 
-        Where only prefix tokens are read, in the last layer of a network that pools a CLS token, `q` holds only these,
-        and only as many rows of the result are needed; more do no harm.
+        Where `q` holds only prefix tokens (see `rotate`), only as many rows of the result are needed; more do no harm.
         """
         return None
 

@@ -78,13 +78,15 @@ class LieRE(Position):
     def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate the patches of queries and keys, as many at a time as `AT_ONCE` lets."""
         prefix, blocks = self.geometry.prefix, q.shape[-1] // self.block
-        patches = [torch.unflatten(x[:, :, prefix:], -1, (blocks, self.block)).permute(1, 2, 3, 0, 4) for x in (q, k)]
+        given = [x for x in (q, k) if x.shape[-2] > prefix]  # a query of prefix tokens alone has nothing to turn
+        patches = [torch.unflatten(x[:, :, prefix:], -1, (blocks, self.block)).permute(1, 2, 3, 0, 4) for x in given]
         rows = torch.cat(patches, dim=3)  # K N blocks 2B block
         step = max(1, AT_ONCE // (self.geometry.heads * q.shape[-1] * self.block))
         pieces = [
             rows[:, first : first + step] @ self.rotations(layer, first, first + step).to(q.dtype).mT
             for first in range(0, rows.shape[1], step)
         ]
-        turned = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
-        turned_q, turned_k = turned.permute(3, 0, 1, 2, 4).flatten(3).to(q.dtype).chunk(2)  # B K N E
-        return torch.cat((q[:, :, :prefix], turned_q), dim=2), torch.cat((k[:, :, :prefix], turned_k), dim=2)
+        whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
+        turned = whole.permute(3, 0, 1, 2, 4).flatten(3).chunk(len(given))  # B K N E each
+        *turned_q, turned_k = [torch.cat((x[:, :, :prefix], own), dim=2) for x, own in zip(given, turned, strict=True)]
+        return turned_q[0] if turned_q else q, turned_k

@@ -91,12 +91,12 @@ class _Rotation(torch.autograd.Function):
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tensor:
-    """Rotate every pair (a, b) of channels of x by a fixed angle.
+    """Rotate every pair (a, b) of channels of x by its token's fixed angle; x may hold fewer tokens, the first ones.
 
     A row of angle zero (cos 1, sin 0) passes through unchanged, which is how prefix tokens stay as they are.
 
     Args:
-        x: queries or keys (B, K, T, E).
+        x: queries or keys (B, K, R, E), R <= T.
         cos: cosines (T, E/2) or (K, T, E/2), in any float dtype; rounded to that of `x`. No gradient reaches them.
         sin: sines, as `cos`.
         pairing: which channels form a pair, see `halves`.
@@ -104,13 +104,18 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, pairing: Pairing) -> Tenso
     Returns:
         rotated x, same shape and dtype.
     """
-    out: Tensor = _Rotation.apply(x, cos.to(x.dtype), sin.to(x.dtype), pairing, None)
+    cos, sin = (table[..., : x.shape[-2], :].to(x.dtype) for table in (cos, sin))
+    out: Tensor = _Rotation.apply(x, cos, sin, pairing, None)
     return out
 
 
 def rotate_both(q: Tensor, k: Tensor, angle: Tensor, pairing: Pairing) -> tuple[Tensor, Tensor]:
-    """Rotate queries and keys by learned angles (K, T, E/2) in float32, which receive a gradient."""
+    """Rotate queries and keys by learned angles (K, T, E/2) in float32, which receive a gradient.
+
+    q may hold fewer tokens, the first ones.
+    """
     cos, sin = angle.detach().cos().to(q.dtype), angle.detach().sin().to(q.dtype)
-    turned_q: Tensor = _Rotation.apply(q, cos, sin, pairing, angle)
+    cos_q, sin_q, angle_q = (table[:, : q.shape[-2]] for table in (cos, sin, angle))
+    turned_q: Tensor = _Rotation.apply(q, cos_q, sin_q, pairing, angle_q)
     turned_k: Tensor = _Rotation.apply(k, cos, sin, pairing, angle)
     return turned_q, turned_k
