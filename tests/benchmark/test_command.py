@@ -41,6 +41,12 @@ def test_every_module_and_every_peer_has_a_baseline():
     assert dict(step.plan(parse(["peers=false", "modules=[peg]"]))) == {"none": "timm/none", "peg": "none"}
 
 
+@pytest.mark.parametrize("given", ["modules=[peg,liere]", "modules=peg,liere"])
+def test_lists_do_without_brackets(given):
+    assert parse([given]).modules == ["peg", "liere"]
+    assert parse(["data=digits"]).data == ["digits"]
+
+
 def test_steps_beside_their_baselines(benchmark, monkeypatch):
     monkeypatch.setattr("vitpos.benchmark.what.utilisation.measure", lambda settings: [])
     tables, printed = benchmark(*TINY, "modules=[rope_axial,relative_2d]")
@@ -166,4 +172,4 @@ def test_bad_settings_are_named(argument, words, tmp_path):
 def test_help_lists_every_setting(capsys):
     with pytest.raises(SystemExit):
         parse(["--help"])
-    assert "  rounds=5: pairs of steps" in capsys.readouterr().out
+    assert "  rounds=0: pairs of the thing measured" in capsys.readouterr().out

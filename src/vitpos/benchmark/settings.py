@@ -13,6 +13,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from vitpos.spec import ImageSpec
 
+ROUNDS = {"step": 11, "fit": 3}  # readings of a step scatter, a fit takes minutes
+OTHERWISE = 5
+
 
 @dataclass
 class Settings:
@@ -31,7 +34,7 @@ class Settings:
         patch_size: pixels.
         classes: outputs.
         batch: images per step.
-        rounds: pairs of steps, one of the network and one of its baseline in turn.
+        rounds: pairs of the thing measured and its baseline, in turn; 0: as many as the measurement needs.
         modules: files of `conf/position`; empty: all of them.
         peers: whether other libraries' networks are measured too.
         data: data sets of fit, transfer and sweep; those that are not on this machine are skipped.
@@ -56,7 +59,7 @@ class Settings:
     patch_size: int = 4
     classes: int = 10
     batch: int = 64
-    rounds: int = 5
+    rounds: int = 0
     modules: list[str] = field(default_factory=list)
     peers: bool = True
     data: list[str] = field(default_factory=lambda: ["fashion_mnist", "digits"])
@@ -89,10 +92,12 @@ def parse(arguments: Sequence[str]) -> Settings:
         print(__doc__, *_described(), sep="\n")
         sys.exit(0)
     try:
-        config = OmegaConf.merge(OmegaConf.structured(Settings), OmegaConf.from_dotlist(list(arguments)))
+        given = OmegaConf.from_dotlist([_bracketed(argument) for argument in arguments])
+        config = OmegaConf.merge(OmegaConf.structured(Settings), given)
     except (OmegaConfBaseException, ValueError) as error:
         sys.exit(f"{' '.join(str(error).split())}; --help lists the settings")
     settings = cast(Settings, OmegaConf.to_object(config))
+    settings.rounds = settings.rounds or ROUNDS.get(settings.what, OTHERWISE)
     for name in ("threads", "dim", "depth", "heads", "image_size", "patch_size", "classes", "batch", "rounds"):
         if getattr(settings, name) < 1:
             sys.exit(f"{name}={getattr(settings, name)}: must be at least 1")
@@ -101,6 +106,13 @@ def parse(arguments: Sequence[str]) -> Settings:
     if settings.device == "cuda" and not torch.cuda.is_available():
         sys.exit("device=cuda: PyTorch finds no GPU on this machine")
     return settings
+
+
+def _bracketed(argument: str) -> str:
+    """Let lists do without brackets, `modules=none,peg` as `modules=[none,peg]`."""
+    name, equals, value = argument.partition("=")
+    many = isinstance(getattr(Settings(), name, None), list)
+    return f"{name}=[{value}]" if many and equals and not value.startswith("[") else argument
 
 
 def _described() -> list[str]:
