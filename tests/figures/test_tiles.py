@@ -55,6 +55,16 @@ def test_axes_are_labelled_in_patches_and_long_sides_thinned():
     assert figure.axes[-1].get_ylabel() == "cosine similarity"
 
 
+@pytest.mark.parametrize("side", [2, 4, 14])
+def test_panels_are_further_apart_than_their_tiles(side):
+    figure = panels_figure([Panel(str(n), np.zeros((side,) * 4)) for n in range(3)])
+    figure.draw_without_rendering()
+    left, right = (axes.get_window_extent() for axes in figure.axes[:2])
+    gap = max(1, side // 10)
+    between_tiles = left.width * gap / (side * (side + gap) - gap)
+    assert right.x0 - left.x1 > 1.5 * between_tiles
+
+
 def test_unused_places_stay_empty():
     figure = panels_figure([Panel(str(n), one_hot_tiles(2, 2)) for n in range(5)], per_row=3)
     assert sum(bool(axes.images) for axes in figure.axes) == 5

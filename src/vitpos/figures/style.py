@@ -53,7 +53,7 @@ def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     return wrapped
 
 
-def new_figure(width: float, height: float, title: str = "", caption: str = "") -> Figure:
+def new_figure(width: float, height: float, title: str = "", caption: str = "", gap: float = 0.08) -> Figure:
     """Return an empty figure.
 
     Args:
@@ -61,12 +61,13 @@ def new_figure(width: float, height: float, title: str = "", caption: str = "") 
         height: inches without the caption, which adds its own lines.
         title: one short line on top.
         caption: what a reader must know to judge the picture; wrapped below it.
+        gap: inches between axes side by side, labels apart.
     """
     lines = textwrap.wrap(caption, int(width * 19))
     figure = Figure(figsize=(width, height + 0.13 * len(lines) + 0.1 * bool(lines)), layout="constrained")
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
-    engine.set(h_pad=0.06)  # inches; the default lets a caption touch the label above it
+    engine.set(h_pad=0.06, w_pad=gap / 2)  # inches; the default lets a caption touch the label above it
     if title:
         figure.suptitle("\n".join(textwrap.wrap(title, int(width * 15))))
     if lines:

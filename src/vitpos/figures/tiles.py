@@ -132,8 +132,10 @@ def panels_figure(
     down = -(-len(panels) // across)
     shape = np.shape(panels[0].tiles)
     ratio = shape[0] * shape[2] / (shape[1] * shape[3])  # height of a panel over its width
-    width = min(max(1.4, MAX_TILE * shape[1]), (PAGE - 1.0) / across, PAGE / ratio)
-    figure = new_figure(max(across * width + 1.0, 3.6), down * (width * ratio + 0.4) + 0.4, title, caption)
+    gap = max(0.16, 1 / shape[1])  # inches between panels, more than between their tiles
+    width = min(max(1.4, MAX_TILE * shape[1]), (PAGE - 1.0) / across - gap, PAGE / ratio)
+    size = max(across * (width + gap) + 1.0, 3.6), down * (width * ratio + 0.4) + 0.4
+    figure = new_figure(*size, title, caption, gap=gap)
     grid = figure.subplots(down, across, squeeze=False)
     for index, axes in enumerate(grid.flat):
         if index >= len(panels):
