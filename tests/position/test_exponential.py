@@ -77,5 +77,6 @@ def test_rotations_stay_orthogonal():
 def test_other_types_and_compilers_take_the_library_s():
     matrix = skew(2, 6, 6, norm=3.0)
     assert torch.equal(rotation_exponential(matrix.double()), torch.linalg.matrix_exp(matrix.double()))
+    assert rotation_exponential(matrix.to("meta")).shape == matrix.shape
     compiled = torch.compile(rotation_exponential, fullgraph=True, backend="eager")
     assert torch.equal(compiled(matrix), torch.linalg.matrix_exp(matrix))

@@ -133,14 +133,14 @@ class Position(nn.Module):
     def rotate(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys (B, K, T, E) each.
 
-        Where only prefix tokens are read, in the last layer of a network that pools a CLS token, `q` holds only these.
+        In the last layer of a network that pools a CLS token, `q` holds that token alone: nobody reads the others.
         """
         return q, k
 
     def bias(self, q: Tensor, k: Tensor, layer: int) -> Tensor | None:
         """Return what is added to the scaled attention logits, broadcastable to (B, K, T, T), or None.
 
-        Where `q` holds only prefix tokens (see `rotate`), only as many rows of the result are needed; more do no harm.
+        Where `q` holds fewer tokens (see `rotate`), only as many rows of the result are needed; more do no harm.
         """
         return None
 

@@ -110,7 +110,7 @@ def rotation_exponential(skew: Tensor) -> Tensor:
 
     Entries are off by about 1e-7 of the spectral norm of M, as rounding and squaring have it. The gradient is the
     skew-symmetric part of the matrix function's, the only part that reaches what M was made of. Other types than
-    float32, and compilers, get `torch.linalg.matrix_exp`.
+    float32, tensors without numbers, and compilers get `torch.linalg.matrix_exp`.
 
     Args:
         skew: M (..., E, E), with M' = -M.
@@ -118,7 +118,8 @@ def rotation_exponential(skew: Tensor) -> Tensor:
     Returns:
         rotations (..., E, E).
     """
-    if skew.dtype != torch.float32 or torch.compiler.is_compiling():  # how often to square depends on values
+    valued = skew.dtype == torch.float32 and not skew.is_meta and not torch.compiler.is_compiling()
+    if not valued:  # how often to square depends on values
         turned: Tensor = torch.linalg.matrix_exp(skew)
         return turned
     turned = _Exponential.apply(skew.reshape(-1, *skew.shape[-2:]))
