@@ -8,6 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
@@ -33,13 +35,15 @@ def save(figure: Figure, path: str | Path, arrays: Mapping[str, ArrayLike]) -> l
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg", "npz")]
     with mpl.rc_context({"svg.hashsalt": "vitpos", "svg.fonttype": "path"}):
-        figure.savefig(files[0], dpi=PRINT_DPI, metadata={"Software": None})
+        # `savefig` would draw everything twice for each file, the first time only to find places.
+        figure.set_dpi(PRINT_DPI)
+        FigureCanvasAgg(figure).print_png(files[0], metadata={"Software": None})  # type: ignore[no-untyped-call]
         figure.set_layout_engine("none")  # the places found for the first file serve the second
         # A vector viewer enlarges pixels by itself and crisply: embed each once instead of resampled ones.
         for image in figure.findobj(AxesImage):
             assert isinstance(image, AxesImage)
             image.set_interpolation("none")
-        figure.savefig(files[1], dpi=PRINT_DPI, metadata={"Date": None, "Creator": None})
+        FigureCanvasSVG(figure).print_svg(files[1], metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     numbers: dict[str, Any] = {name: np.asarray(value) for name, value in arrays.items()}
     np.savez_compressed(files[2], **numbers)
     figure.clear()
