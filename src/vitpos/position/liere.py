@@ -14,7 +14,7 @@ from vitpos.position.checks import require
 from vitpos.position.exponential import rotation_exponential
 from vitpos.position.grid import patch_coordinates
 
-AT_ONCE = 2**22  # numbers in the rotations of some patches; their exponential takes about ten times as much memory
+AT_ONCE = 2**22  # numbers in the rotations of some patches; off CPUs their exponential takes ten times the memory
 
 
 class LieRE(Position):
