@@ -356,7 +356,7 @@ def test_compiles_without_a_graph_break(name):
     exact = module(*inputs)
     torch.manual_seed(0)
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")(*inputs)
-    torch.testing.assert_close(compiled, exact, atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(compiled, exact, atol=1e-5, rtol=1e-5)
     sum(tensor.sum() for tensor in compiled).backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
 
@@ -366,7 +366,7 @@ def test_exports(name):
     module = _Hooks(position(name)).eval()
     inputs = hook_inputs(module.module)
     exported = torch.export.export(module, inputs).module()
-    torch.testing.assert_close(exported(*inputs), module(*inputs), atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(exported(*inputs), module(*inputs), atol=1e-6, rtol=1e-6)
 
 
 @every_module

@@ -74,9 +74,24 @@ def test_rotations_stay_orthogonal():
     torch.testing.assert_close(out @ out.mT, torch.eye(64).expand(16, 64, 64), atol=2e-5, rtol=0)
 
 
-def test_other_types_and_compilers_take_the_library_s():
-    matrix = skew(2, 6, 6, norm=3.0)
-    assert torch.equal(rotation_exponential(matrix.double()), torch.linalg.matrix_exp(matrix.double()))
-    assert rotation_exponential(matrix.to("meta")).shape == matrix.shape
-    compiled = torch.compile(rotation_exponential, fullgraph=True, backend="eager")
-    assert torch.equal(compiled(matrix), torch.linalg.matrix_exp(matrix))
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_compiler_runs_the_same_code(backend):
+    matrix, pull = skew(2, 6, 6, norm=3.0).requires_grad_(), torch.randn(2, 6, 6)
+    compiled = torch.compile(rotation_exponential, fullgraph=True, backend=backend)
+    (out, grad), (expected, wanted) = [
+        (turned, torch.autograd.grad(turned, matrix, pull)[0])
+        for turned in (compiled(matrix), rotation_exponential(matrix))
+    ]
+    assert torch.equal(out, expected)
+    assert torch.equal(grad, wanted)
+
+
+def test_operators_keep_the_rules_of_pytorch():
+    matrix = skew(2, 4, 4, norm=3.0)
+    rules = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(exponential._exponential, (matrix.clone().requires_grad_(),), test_utils=rules)
+    torch.library.opcheck(exponential._backward, (matrix, matrix, matrix), test_utils=rules)
+
+
+def test_tensors_without_numbers_have_a_shape():
+    assert rotation_exponential(torch.zeros(2, 3, 4, 4, device="meta")).shape == (2, 3, 4, 4)

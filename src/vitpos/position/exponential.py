@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 SMALL = 2.5  # spectral norm up to which 16 powers give the exponential to float32
 HALVINGS = 2  # further ones, after which 8 commutators give the gradient to 1e-6
@@ -69,58 +68,58 @@ def _powers(small: Tensor, count: int) -> Iterator[Tensor]:
         yield power
 
 
-class _Exponential(torch.autograd.Function):
-    """exp(M) = exp(M / 2^s)^(2^s).
+# An operator of PyTorch's rather than an autograd function: how often to square depends on values, which compilers and
+# `torch.export` cannot follow, and so they call the same code.
+@torch.library.custom_op("vitpos::rotation_exponential", mutates_args=())
+def _exponential(skew: Tensor) -> Tensor:
+    """exp(M) = exp(M / 2^s)^(2^s) of (n, E, E)."""
+    out = torch.empty_like(skew)
+    for piece, doublings in _pieces(skew):
+        for power in _powers(skew[piece] * 0.5**doublings, doublings + 1):
+            turn = power
+        out[piece] = turn
+    return out
 
-    PyTorch takes its gradient from the exponential of matrices twice as large, eight times the work. For a rotation
-    R = exp(M) it is the mean of exp(t M) R'G exp(-t M) over 0 <= t <= 1; over twice the time that is the mean of the
-    former mean X and of R X R', two products per squaring. Squarings are done again rather than kept.
+
+@torch.library.custom_op("vitpos::rotation_exponential_backward", mutates_args=())
+def _backward(skew: Tensor, turn: Tensor, grad: Tensor) -> Tensor:
+    """Return the gradient of M, skew-symmetric.
+
+    PyTorch takes it from the exponential of matrices twice as large, eight times the work. For a rotation R = exp(M) it
+    is the mean of exp(t M) R'G exp(-t M) over 0 <= t <= 1; over twice the time that is the mean of the former mean X
+    and of R X R', two products per squaring. Squarings are done again rather than kept.
     """
+    out = torch.empty_like(skew)
+    for piece, doublings in _pieces(skew):
+        small = skew[piece] * 0.5 ** (doublings + HALVINGS)
+        torque = torch.bmm(turn[piece].mT, grad[piece])
+        mean = _mean_turn(small, (torque - torque.mT) / 2)
+        for power in _powers(small, doublings + HALVINGS):
+            mean = torch.baddbmm(mean, torch.bmm(power, mean), power.mT, beta=0.5, alpha=0.5)
+        out[piece] = mean
+    return out
 
-    @staticmethod
-    def forward(skew: Tensor) -> Tensor:
-        out = torch.empty_like(skew)
-        for piece, doublings in _pieces(skew):
-            for power in _powers(skew[piece] * 0.5**doublings, doublings + 1):
-                turn = power
-            out[piece] = turn
-        return out
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs, output)
+def _keep(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs, output)
 
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        skew, turn = ctx.saved_tensors
-        out = torch.empty_like(skew)
-        for piece, doublings in _pieces(skew):
-            small = skew[piece] * 0.5 ** (doublings + HALVINGS)
-            torque = torch.bmm(turn[piece].mT, grad[piece])
-            mean = _mean_turn(small, (torque - torque.mT) / 2)
-            for power in _powers(small, doublings + HALVINGS):
-                mean = torch.baddbmm(mean, torch.bmm(power, mean), power.mT, beta=0.5, alpha=0.5)
-            out[piece] = mean
-        return out
+
+_exponential.register_fake(torch.empty_like)
+_backward.register_fake(lambda skew, turn, grad: torch.empty_like(skew))
+_exponential.register_autograd(lambda ctx, grad: _backward(*ctx.saved_tensors, grad), setup_context=_keep)
 
 
 def rotation_exponential(skew: Tensor) -> Tensor:
     """Return exp(M) of skew-symmetric matrices, by scaling, a Taylor polynomial and squaring.
 
     Entries are off by about 1e-7 of the spectral norm of M, as rounding and squaring have it. The gradient is the
-    skew-symmetric part of the matrix function's, the only part that reaches what M was made of. Other types than
-    float32, tensors without numbers, and compilers get `torch.linalg.matrix_exp`.
+    skew-symmetric part of the matrix function's, the only part that reaches what M was made of.
 
     Args:
-        skew: M (..., E, E), with M' = -M.
+        skew: M (..., E, E) in float32, with M' = -M.
 
     Returns:
         rotations (..., E, E).
     """
-    valued = skew.dtype == torch.float32 and not skew.is_meta and not torch.compiler.is_compiling()
-    if not valued:  # how often to square depends on values
-        turned: Tensor = torch.linalg.matrix_exp(skew)
-        return turned
-    turned = _Exponential.apply(skew.reshape(-1, *skew.shape[-2:]))
+    turned: Tensor = _exponential(skew.reshape(-1, *skew.shape[-2:]))
     return turned.view(skew.shape)
